@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import re
 import secrets
 import stat
 from contextlib import suppress
+from math import prod
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+JSON_BYTES = 16 << 20
+"""The largest JSON file that is read; parsed it may take twenty times as much memory."""
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\0.."
+    rb"\{'descr': '([<|]\w+)', 'fortran_order': (False|True), 'shape': \(((?:\d{1,12},? ?){0,4})\), \} *\n",
+    re.DOTALL,
+)
+"""What np.save writes before the numbers. numpy's own reader evaluates a Python literal, and warns of odd ones."""
 
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -33,6 +49,35 @@ def read_regular(path: Path | str, limit: int, *, follow: bool = True) -> bytes:
     if len(data) > limit:
         raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", str(path))
     return data
+
+
+def read_json(path: Path, *, follow: bool = True) -> Any:
+    """The content of a JSON file of at most JSON_BYTES; raises OSError or ValueError."""
+    try:
+        return json.loads(read_regular(path, JSON_BYTES, follow=follow))
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def map_array(path: Path, kind: type[np.generic], dimensions: int = 1) -> NDArray[Any]:
+    """A .npy file of numbers of this kind, memory-mapped; raises OSError or ValueError for anything else."""
+    import numpy as np
+
+    with open_regular(path) as file:
+        header = _HEADER.match(file.read(1024))
+        if header is None:
+            raise ValueError("not an array of numbers")
+        descr, in_columns, axes = header.groups()
+        shape = tuple(map(int, axes.replace(b",", b" ").split()))
+        size = os.fstat(file.fileno()).st_size - header.end()
+        if descr.decode() != np.dtype(kind).str or len(shape) != dimensions:
+            raise ValueError(f"not {dimensions} dimensions of {kind.__name__}")
+        if prod(shape) * np.dtype(kind).itemsize != size or max(shape) > max(size, 1 << 16):
+            raise ValueError(f"{size:,} bytes are too few or too many for {shape}")
+        if not size:  # which cannot be mapped
+            return np.zeros(shape, kind)
+        order = "F" if in_columns == b"True" else "C"
+        return np.memmap(file, kind, "r", header.end(), shape, order)
 
 
 def create_file(path: Path | str) -> BinaryIO:

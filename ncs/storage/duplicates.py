@@ -98,8 +98,8 @@ class NearDuplicates:
     @classmethod
     def load(cls, folder: Path, documents: int) -> NearDuplicates:
         """Load from a segment, memory-mapped; raises IndexDamaged for truncated or mismatched files."""
-        clusters, members = load_array(folder / FILE), load_array(folder / MEMBERS)
-        if clusters.shape != (documents,) or members.ndim != 2 or len(members) != 2:
+        clusters, members = load_array(folder / FILE, np.int32), load_array(folder / MEMBERS, np.int32, 2)
+        if clusters.shape != (documents,) or len(members) != 2:
             raise IndexDamaged(f"{folder / FILE} does not fit {documents} documents; build the index again")
         return cls(clusters, members)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import reading
+from ncs.files import read_json
 from ncs.storage.arrays import ArrayTable, Number, gather, offsets_of, values_of
 from ncs.storage.words import WordTableBuilder, batch_words
 from ncs.text.stems import stem_all
@@ -217,4 +218,4 @@ class FileRoles:
 
 def _repositories(folder: Path) -> list[str]:
     with reading(folder):
-        return list(map(str, json.loads((folder / REPOSITORIES).read_bytes())))
+        return list(map(str, read_json(folder / REPOSITORIES)))

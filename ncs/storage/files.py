@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -58,7 +58,7 @@ class FileTable(ArrayTable):
     path: NDArray[np.int32]
     place: NDArray[np.int32]
     stamp: NDArray[np.int32]
-    digest: NDArray[np.uint8]
+    digest: NDArray[np.uint8] = field(metadata={"dimensions": 2})
     bytes: NDArray[np.int64]
     state: NDArray[np.uint8]
     rows: NDArray[np.int64]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged, check_k, reading
+from ncs.files import read_json
 from ncs.storage.arrays import both, gather, load_array, offsets_of, top_rows
 
 if TYPE_CHECKING:
@@ -87,7 +88,10 @@ def read_info(folder: Path) -> VectorInfo:
     """Read `vectors.json` of a folder; raises IndexDamaged."""
     path = folder / INFO
     with reading(path):
-        return VectorInfo(**json.loads(path.read_bytes()))
+        info = VectorInfo(**read_json(path))
+        if info.kind not in get_args(Kind) or {type(number) for number in (info.rows, info.dim, info.lists)} != {int}:
+            raise ValueError("it describes no vectors")
+        return info
 
 
 class VectorIndex:
@@ -203,13 +207,12 @@ class VectorIndex:
         """Load memory-mapped; raises IndexDamaged for missing, truncated or foreign files."""
         info = read_info(folder)
         try:
-            vectors, empty = load_array(folder / VECTORS), load_array(folder / EMPTY)
+            numbers = np.float32 if info.kind == "exact" else np.float16
+            vectors, empty = load_array(folder / VECTORS, numbers, 2), load_array(folder / EMPTY, np.int64)
             ivf_pq = _read_ivf_pq(folder / IVF_PQ, info) if info.kind == "pq" else None
         except (RuntimeError, MemoryError, OSError) as error:
             raise IndexDamaged(f"cannot read the vectors in {folder}; build the index again") from error
-        numbers = np.float32 if ivf_pq is None else np.float16
-        consistent = vectors.shape == (info.rows, info.dim) and vectors.dtype == numbers
-        if not consistent or (len(empty) and empty[-1] >= info.rows):
+        if vectors.shape != (info.rows, info.dim) or (len(empty) and not 0 <= empty[0] <= empty[-1] < info.rows):
             raise IndexDamaged(f"the vector files in {folder} are inconsistent; build the index again")
         return cls(vectors, empty, ivf_pq)
 

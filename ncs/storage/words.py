@@ -80,7 +80,7 @@ class WordTable:
     @staticmethod
     def load(folder: Path) -> WordTable:
         """Load from a segment, memory-mapped."""
-        ids, offsets = load_array(folder / IDS), load_array(folder / OFFSETS)
+        ids, offsets = load_array(folder / IDS, np.int32), load_array(folder / OFFSETS, np.int64)
         return WordTable(Vocabulary.load(folder), ids, offsets)
 
     def renumbered(self, vocabulary: Vocabulary) -> WordTable:

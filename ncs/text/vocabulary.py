@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.errors import reading
+from ncs.files import map_array, open_regular
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -115,12 +116,12 @@ class Vocabulary:
         """Memory-mapped; raises IndexDamaged where a file is missing or truncated, or the two disagree."""
         path = folder / "vocabulary.txt"
         with reading(f"the vocabulary in {folder}"):
-            starts = np.asarray(np.load(folder / "vocabulary.npy", mmap_mode="r", allow_pickle=False))
+            starts = map_array(folder / "vocabulary.npy", np.int64)
             if path.stat().st_size != starts[-1]:
                 raise ValueError("vocabulary.txt does not fit vocabulary.npy")
             if not starts[-1]:
                 return Vocabulary(b"", starts)
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 return Vocabulary(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), starts)
 
 
