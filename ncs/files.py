@@ -21,7 +21,7 @@ JSON_BYTES = 16 << 20
 """The largest JSON file that is read; parsed it may take twenty times as much memory."""
 _HEADER = re.compile(
     rb"\x93NUMPY\x01\0.."
-    rb"\{'descr': '([<|]\w+)', 'fortran_order': (False|True), 'shape': \(((?:\d{1,12},? ?){0,4})\), \} *\n",
+    rb"\{'descr': '([<|][biuf][1248])', 'fortran_order': (False|True), 'shape': \(((?:\d{1,12},? ?){0,4})\), \} *\n",
     re.DOTALL,
 )
 """What np.save writes before the numbers. numpy's own reader evaluates a Python literal, and warns of odd ones."""
@@ -59,25 +59,27 @@ def read_json(path: Path, *, follow: bool = True) -> Any:
         raise ValueError("nested too deep") from None
 
 
-def map_array(path: Path, kind: type[np.generic], dimensions: int = 1) -> NDArray[Any]:
-    """A .npy file of numbers of this kind, memory-mapped; raises OSError or ValueError for anything else."""
+def map_array(path: Path, kind: type[np.generic] | None = None, dimensions: int | None = 1) -> NDArray[Any]:
+    """A .npy file of numbers, memory-mapped; raises OSError or ValueError for anything else.
+
+    kind, dimensions: None for any.
+    """
     import numpy as np
 
     with open_regular(path) as file:
         header = _HEADER.match(file.read(1024))
         if header is None:
             raise ValueError("not an array of numbers")
-        descr, in_columns, axes = header.groups()
-        shape = tuple(map(int, axes.replace(b",", b" ").split()))
+        dtype, order = np.dtype(header[1].decode()), "F" if header[2] == b"True" else "C"
+        shape = tuple(map(int, header[3].replace(b",", b" ").split()))
         size = os.fstat(file.fileno()).st_size - header.end()
-        if descr.decode() != np.dtype(kind).str or len(shape) != dimensions:
-            raise ValueError(f"not {dimensions} dimensions of {kind.__name__}")
-        if prod(shape) * np.dtype(kind).itemsize != size or max(shape) > max(size, 1 << 16):
+        if dtype != (kind or dtype) or len(shape) != (dimensions or len(shape)):
+            raise ValueError(f"{len(shape)} dimensions of {dtype}")
+        if prod(shape) * dtype.itemsize != size or max(shape, default=1) > max(size, 1 << 16):
             raise ValueError(f"{size:,} bytes are too few or too many for {shape}")
         if not size:  # which cannot be mapped
-            return np.zeros(shape, kind)
-        order = "F" if in_columns == b"True" else "C"
-        return np.memmap(file, kind, "r", header.end(), shape, order)
+            return np.zeros(shape, dtype)
+        return np.memmap(file, dtype, "r", header.end(), shape, order)
 
 
 def create_file(path: Path | str) -> BinaryIO:

@@ -38,6 +38,10 @@ class ArrayTable:
         """Whether the shapes of the arrays fit each other."""
         raise NotImplementedError
 
+    def is_sound(self, documents: int) -> bool:
+        """Whether every value that leads to others leads to one that exists, in a segment of so many documents."""
+        raise NotImplementedError
+
     def save(self, folder: Path) -> None:
         """Write into a folder, which is created."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -126,6 +130,13 @@ def are_below(values: NDArray[np.integer[Any]], end: int, start: int = 0) -> boo
     return not values.size or (values.min() >= start and values.max() < end)
 
 
+def values_in(values: NDArray[Number], begins: Rows, lengths: Rows) -> NDArray[Number]:
+    """The values of ranges, joined; raises IndexError for ranges that do not exist."""
+    if begins.size and (begins.min() < 0 or lengths.min() < 0 or (begins + lengths).max() > len(values)):
+        raise IndexError("offsets lead out of their values")
+    return values[ranges(begins, lengths)]
+
+
 def values_of(values: NDArray[Number], offsets: Rows, rows: NDArray[np.integer[Any]]) -> tuple[NDArray[Number], Rows]:
     """The values of some rows, joined, and how many each row has; those of row i are values[offsets[i]:offsets[i + 1]].
 
@@ -135,7 +146,7 @@ def values_of(values: NDArray[Number], offsets: Rows, rows: NDArray[np.integer[A
     """
     begins = offsets[rows]
     lengths = offsets[rows + 1] - begins
-    return values[ranges(begins, lengths)], lengths
+    return values_in(values, begins, lengths), lengths
 
 
 def both(mask: Mask | None, other: Mask | None) -> Mask | None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import IndexDamaged
-from ncs.storage.arrays import distinct, gather, load_array, split, starts_of_runs
+from ncs.storage.arrays import are_below, distinct, gather, load_array, split, starts_of_runs
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
@@ -89,6 +89,10 @@ class NearDuplicates:
         here = rows[start:stop]
         others: Rows = here[here != row].astype(np.int64)
         return others
+
+    def is_sound(self, documents: int) -> bool:
+        """Whether all values are rows of a segment of so many documents."""
+        return are_below(self.clusters, documents, ALONE) and are_below(self.members, documents)
 
     def save(self, folder: Path) -> None:
         """Write both files."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ncs.storage.arrays import ArrayTable, offsets_of
+from ncs.storage.arrays import ArrayTable, are_below, are_offsets, offsets_of
 from ncs.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -70,6 +70,12 @@ class FileTable(ArrayTable):
     def fits(self) -> bool:
         columns: tuple[NDArray[Any], ...] = (*self._names(), self.digest, self.bytes, self.state)
         return {len(self.rows), len(self.copies)} == {len(column) + 1 for column in columns} and len(self.began) == 1
+
+    def is_sound(self, documents: int) -> bool:
+        names = all(are_below(ids, len(self.texts)) for ids in self._names())
+        digests = self.digest.shape == (len(self.bytes), DIGEST_BYTES)
+        copies = len(self.copies) > 0 and are_offsets(self.copies, int(self.copies[-1]))
+        return names and digests and copies and are_offsets(self.rows, documents)
 
     @classmethod
     def of_segment(cls, segment: Path) -> FileTable:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import numpy as np
 
-from ncs.errors import IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion, NcsError
+from ncs.errors import BROKEN, IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion, NcsError
 from ncs.files import read_regular
 from ncs.storage.arrays import both, load_array
+from ncs.storage.checks import check_values
 from ncs.storage.files import FILES
 
 if TYPE_CHECKING:
@@ -200,8 +201,13 @@ class Snapshot:
     def __enter__(self) -> Snapshot:
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        """Raises IndexDamaged for an error that comes of damaged files."""
+        try:
+            if isinstance(error, BROKEN) and self.description.files:  # a draft has none
+                find_damage(self, error)
+        finally:
+            self.close()
 
 
 class Hold:
@@ -259,9 +265,24 @@ def open_snapshot(folder: Path, load: Callable[[Snapshot], T], *, verify: bool =
 def _open(folder: Path, description: Description, *, verify: bool) -> Snapshot:
     try:
         _check_files(folder, description, verify=verify)
-        return Snapshot(folder, description)
+        snapshot = Snapshot(folder, description)
+        if snapshot.distrust:
+            check_values(snapshot)
+        return snapshot
     except (OSError, ValueError, IndexError) as error:
         raise IndexDamaged(f"cannot read {folder} ({error}); {rebuild(folder)}") from error
+
+
+def find_damage(snapshot: Snapshot, error: Exception) -> None:
+    """Raise IndexDamaged where an error came of damaged files: where they were altered, or are not to be trusted."""
+    try:
+        _check_files(snapshot.folder, snapshot.description, verify=True)
+        check_values(snapshot)
+    except IndexDamaged as damage:
+        raise damage from error
+    if snapshot.distrust:
+        message = f"{type(error).__name__}: {error}".replace("\n", " ")
+        raise IndexDamaged(f"{snapshot.folder} is no index of ncs ({message}); {rebuild(snapshot.folder)}") from error
 
 
 def read_description(folder: Path) -> Description:

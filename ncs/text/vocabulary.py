@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from ncs.files import map_array, open_regular
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+NEWLINE = ord("\n")
 SEARCHED = 200
 """A word looked up in the file costs as much as reading so many words of it."""
 
@@ -105,6 +107,14 @@ class Vocabulary:
     def ranks(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
         """Numbers in the order of the words, [len(ids)]."""
         return ids.astype(np.float64)
+
+    def is_sound(self) -> bool:
+        """Whether every line ends where the next one starts, and all are UTF-8."""
+        text, ends = bytes(self._text[:]), self._starts[1:] - 1
+        lines = np.flatnonzero(np.frombuffer(text, np.uint8) == NEWLINE)
+        with suppress(UnicodeDecodeError):
+            return text.decode() is not None and self._starts[0] == 0 and np.array_equal(lines, ends)
+        return False
 
     def save(self, folder: Path) -> None:
         """Write `vocabulary.txt` and `vocabulary.npy`."""
