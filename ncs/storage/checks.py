@@ -55,4 +55,6 @@ def _check(sound: bool) -> None:
 
 def _is_finite(path: Path) -> bool:
     array = map_array(path, dimensions=None)
-    return array.dtype.kind != "f" or not array.size or bool(array.min() >= -LARGEST and array.max() <= LARGEST)
+    if array.dtype.kind != "f" or not array.size:
+        return True
+    return float(array.min()) >= -LARGEST and float(array.max()) <= LARGEST

@@ -145,6 +145,7 @@ class Snapshot:
     def __init__(self, folder: Path, description: Description) -> None:
         """Raises OSError if a segment was removed meanwhile, IndexDamaged for damaged tombstones."""
         self.folder, self.description = folder, description
+        self.distrust = "STUB"
         self.statistics = folder / STATISTICS / description.statistics
         self._holds = [Hold(self.statistics)]
         try:
