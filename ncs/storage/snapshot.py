@@ -145,7 +145,8 @@ class Snapshot:
     def __init__(self, folder: Path, description: Description) -> None:
         """Raises OSError if a segment was removed meanwhile, IndexDamaged for damaged tombstones."""
         self.folder, self.description = folder, description
-        self.distrust = "STUB"
+        self.distrust = ""
+        """Why it may only be searched."""
         self.statistics = folder / STATISTICS / description.statistics
         self._holds = [Hold(self.statistics)]
         try:
