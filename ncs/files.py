@@ -74,7 +74,7 @@ def map_array(path: Path, kind: type[np.generic] | None = None, dimensions: int 
         shape = tuple(map(int, header[3].replace(b",", b" ").split()))
         size = os.fstat(file.fileno()).st_size - header.end()
         if dtype != (kind or dtype) or len(shape) != (dimensions or len(shape)):
-            raise ValueError(f"{len(shape)} dimensions of {dtype.name} are not what it should have")
+            raise ValueError(f"holds {dtype.name} {shape}")
         if prod(shape) * dtype.itemsize != size or max(shape, default=1) > max(size, 1 << 16):
             raise ValueError(f"{size:,} bytes are too few or too many for {shape}")
         if not size:  # which cannot be mapped
