@@ -70,7 +70,7 @@ def map_array(path: Path, kind: type[np.generic] | None = None, dimensions: int 
         header = _HEADER.match(file.read(1024))
         if header is None:
             raise ValueError("not an array of numbers")
-        dtype, order = np.dtype(header[1].decode()), "F" if header[2] == b"True" else "C"
+        dtype: np.dtype[Any] = np.dtype(header[1].decode())
         shape = tuple(map(int, header[3].replace(b",", b" ").split()))
         size = os.fstat(file.fileno()).st_size - header.end()
         if dtype != (kind or dtype) or len(shape) != (dimensions or len(shape)):
@@ -79,7 +79,8 @@ def map_array(path: Path, kind: type[np.generic] | None = None, dimensions: int 
             raise ValueError(f"{size:,} bytes are too few or too many for {shape}")
         if not size:  # which cannot be mapped
             return np.zeros(shape, dtype)
-        return np.memmap(file, dtype, "r", header.end(), shape, order)
+        array: NDArray[Any] = np.memmap(file, dtype, "r", header.end(), shape, "F" if header[2] == b"True" else "C")
+        return array
 
 
 def create_file(path: Path | str) -> BinaryIO:

@@ -135,7 +135,7 @@ class Translation:
         """Memory-mapped; raises OSError, ValueError, KeyError or TypeError where files are missing or do not fit."""
         settings: Mapping[str, float] = read_json(folder / "translation.json")
         paths = [folder / f"{file}.npy" for file in NAMES.values()]
-        arrays = [map_array(path, np.float32, n) for path, n in zip(paths, (2, 2, 1, 1), strict=True)]
+        arrays: list[Any] = [map_array(path, np.float32, n) for path, n in zip(paths, (2, 2, 1, 1), strict=True)]
         if any(len(array) != tokens + 1 for array in arrays) or arrays[0].shape != arrays[1].shape:
             raise ValueError("the translation is of other tokens")
         return cls(*arrays, *(float(settings[name]) for name in SETTINGS))

@@ -69,7 +69,7 @@ def _kind(annotation: str) -> type[np.generic]:
     >>> _kind("Rows"), _kind("NDArray[np.float32]")
     (<class 'numpy.int64'>, <class 'numpy.float32'>)
     """
-    return np.int64 if annotation == "Rows" else getattr(np, annotation[len("NDArray[np.") : -1])  # type: ignore[no-any-return]
+    return np.int64 if annotation == "Rows" else getattr(np, annotation[len("NDArray[np.") : -1])
 
 
 def distinct(values: NDArray[Number]) -> NDArray[Number]:

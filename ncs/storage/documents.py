@@ -164,7 +164,7 @@ class DocumentTable:
             for row, file, *place in self._rows(SELECT_COPIES, (_json(rows),), (int, int, *PLACED)):
                 if file not in dead_files:
                     copies.setdefault(row, []).append(Location(*place))
-            packed = self._select(SELECT_PACKED, rows, PACKED)
+            packed: list[Packed] = self._select(SELECT_PACKED, rows, PACKED)
             bodies = unpack_bodies([document[-1] for document in packed])
             return [
                 Document(*document[:-2], words, code, document[-2], tuple(copies.get(row, ())))

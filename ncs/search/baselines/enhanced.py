@@ -172,7 +172,7 @@ class Cooccurrence:
     @classmethod
     def load(cls, folder: Path) -> Cooccurrence:
         """Memory-mapped; raises ValueError or IndexDamaged if files are damaged."""
-        kinds = {"offsets": np.int64, "ids": np.int32, "weights": np.float32}
+        kinds: dict[str, type[np.generic]] = {"offsets": np.int64, "ids": np.int32, "weights": np.float32}
         offsets, ids, weights = (load_array(folder / f"{name}.npy", kind) for name, kind in kinds.items())
         matrix = cls(Vocabulary.load(folder / "questions"), Vocabulary.load(folder / "code"), offsets, ids, weights)
         if len(offsets) != len(matrix.questions) + 1 or not len(ids) == len(weights) == offsets[-1]:
