@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import BROKEN, BadInput, IndexDamaged, reading
-from ncs.files import read_json
+from ncs.files import read_json, replace_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,8 +89,6 @@ def load_weights(index: Path) -> Mapping[str, float]:
 
 
 def _write(path: Path, content: object) -> None:
-    from ncs.storage.commit import replace_file  # a query need not import it
-
     replace_file(path, json.dumps(content, indent=1) + "\n")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.errors import reading
-from ncs.files import map_array, open_regular
+from ncs.files import map_array, open_regular, save_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -119,7 +119,7 @@ class Vocabulary:
     def save(self, folder: Path) -> None:
         """Write `vocabulary.txt` and `vocabulary.npy`."""
         (folder / "vocabulary.txt").write_bytes(bytes(self._text[:]))
-        np.save(folder / "vocabulary.npy", self._starts)
+        save_array(folder / "vocabulary.npy", self._starts)
 
     @staticmethod
     def load(folder: Path) -> Vocabulary:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ncs.answer import Answer, ask, describe, document_as_dict, similar_to, similar_words
 from ncs.build.map import SIDE, VECTORS, Map
 from ncs.errors import BadInput
+from ncs.files import append_file
 from ncs.index import Index
 from ncs.search.highlight import marks
 from ncs.search.rankers import DEFAULT_RANKER
@@ -250,7 +251,7 @@ def vote(live: LiveIndex, request: Vote, file: Path) -> bytes:
     with live.acquire() as index:
         _document(index, request.id)
     try:
-        _append(file, line)
+        append(file, line)
     except OSError as error:
         text = f"the feedback cannot be written ({error.strerror})"
         raise HttpError(507, "feedback_lost", text, "the operator should check the disk") from error
@@ -274,20 +275,17 @@ def feedback_line(query: str, id: str, vote: str) -> bytes:
     return f"{start}{query}\t{id}\n".encode()
 
 
-def _append(path: Path, line: bytes) -> None:
-    """Append a line and sync it; one write, so that several processes may append.
+def append(path: Path, line: bytes) -> None:
+    """Append a line and sync it; one write, so that several processes may append. Raises OSError for a link.
 
     A last line that a crash cut off is ended first.
     """
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        size = os.fstat(file).st_size
+    with append_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
         if size + len(line) > MAX_FEEDBACK:
             raise HttpError(507, "feedback_full", "the feedback file is full", "the operator may move it away")
-        torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
+        torn = size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
         line = b"\n" + line if torn else line
-        if os.write(file, line) != len(line):
+        if os.write(file.fileno(), line) != len(line):
             raise OSError(0, "the disk is full")
-        os.fsync(file)
-    finally:
-        os.close(file)
+        os.fsync(file.fileno())
