@@ -40,7 +40,7 @@ def parse_place(place: str) -> tuple[Path, int]:
     (PosixPath('src/Main.java'), 42)
     """
     file, _, line = place.rpartition(":")
-    if not file or not LINE.fullmatch(line):
+    if not file or "\0" in file or not LINE.fullmatch(line):
         raise BadInput(f"{place!r} is not FILE:LINE; name a line of a function, as src/Main.java:42")
     return Path(file), int(line)
 
