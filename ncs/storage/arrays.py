@@ -118,7 +118,8 @@ def are_offsets(offsets: NDArray[np.integer[Any]], end: int) -> bool:
     >>> are_offsets(np.array([0, 2, 2, 3]), 3), are_offsets(np.array([0, 5, 3]), 3), are_offsets(np.zeros(0, int), 0)
     (True, False, False)
     """
-    return len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == end and bool((offsets[1:] >= offsets[:-1]).all())
+    ends = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == end
+    return bool(ends and (offsets[1:] >= offsets[:-1]).all())
 
 
 def are_below(values: NDArray[np.integer[Any]], end: int, start: int = 0) -> bool:
@@ -127,7 +128,7 @@ def are_below(values: NDArray[np.integer[Any]], end: int, start: int = 0) -> boo
     >>> are_below(np.array([0, 4]), 5), are_below(np.array([0, 5]), 5), are_below(np.array([-1]), 5)
     (True, False, False)
     """
-    return not values.size or (values.min() >= start and values.max() < end)
+    return not values.size or bool(values.min() >= start and values.max() < end)
 
 
 def values_in(values: NDArray[Number], begins: Rows, lengths: Rows) -> NDArray[Number]:
