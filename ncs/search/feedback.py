@@ -12,8 +12,9 @@ import numpy as np
 
 from ncs.errors import BadInput
 from ncs.search.question import check_length
-from ncs.storage.documents import Documents
+from ncs.storage.documents import LINE, Documents
 
+GRADE = re.compile("-?[0-9]{1,9}")
 DOWN = "# down"
 """Prefix of a thumbs-down line; a comment to readers that expect only correct functions."""
 
@@ -72,7 +73,7 @@ def _with_qrels(path: Path, qrels: Path, finder: _Finder) -> Iterator[tuple[str,
         if line.startswith("#"):
             continue
         parts = line.split()
-        if len(parts) != 4 or not re.fullmatch(r"-?[0-9]{1,9}", parts[3]):
+        if len(parts) != 4 or not GRADE.fullmatch(parts[3]):
             raise BadInput(f"{where}: not a line of TREC qrels; write: query-id 0 document-id grade")
         right = int(parts[3]) > 0
         rows = finder.rows(parts[2], where, required=right)
@@ -121,7 +122,7 @@ class _Finder:
 
     def _at(self, target: str) -> list[int]:
         path, _, line = target.rpartition(":")
-        if not (path and re.fullmatch("[0-9]{1,9}", line)):
+        if not (path and LINE.fullmatch(line)):
             return []
         file, places = self._documents.files()
         suffix = f"/{path.lstrip('/')}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.errors import BadInput, reading
-from ncs.files import text_lines
+from ncs.files import save_array, text_lines
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, check_part, read_config, statistics_of
 from ncs.search.ranking import Internals, Ranking
@@ -167,12 +167,13 @@ class Cooccurrence:
             (folder / name).mkdir(exist_ok=True)
             vocabulary.save(folder / name)
         for name in ("offsets", "ids", "weights"):
-            np.save(folder / f"{name}.npy", getattr(self, name))
+            save_array(folder / f"{name}.npy", getattr(self, name))
 
     @classmethod
     def load(cls, folder: Path) -> Cooccurrence:
         """Memory-mapped; raises ValueError or IndexDamaged if files are damaged."""
-        offsets, ids, weights = (load_array(folder / f"{name}.npy") for name in ("offsets", "ids", "weights"))
+        kinds: dict[str, type[np.generic]] = {"offsets": np.int64, "ids": np.int32, "weights": np.float32}
+        offsets, ids, weights = (load_array(folder / f"{name}.npy", kind) for name, kind in kinds.items())
         matrix = cls(Vocabulary.load(folder / "questions"), Vocabulary.load(folder / "code"), offsets, ids, weights)
         if len(offsets) != len(matrix.questions) + 1 or not len(ids) == len(weights) == offsets[-1]:
             raise ValueError("the files do not fit each other")
