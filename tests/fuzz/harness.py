@@ -5,6 +5,7 @@ A target is a module of this folder with the name that `bin/fuzz` takes:
     SECONDS = 20.0          wall-clock limit of one case; what runs longer is killed and is a finding
     MEMORY = 1 << 30        bytes that the process of a case (and each that it starts) may allocate
     CASES = 40              cases in bin/check, some 8 seconds of one core
+    PROGRAM = "strace"      what must be installed, if anything
 
     def generate(random: Random) -> bytes
         One case. It depends on `random` only (no time, hash seed or order of a set): it is made again to be saved.
@@ -40,7 +41,7 @@ from typing import Any
 from evaluation.machine import commit, machine
 from ncs.workers import Workers
 
-TARGETS = ("archive", "extract", "git", "index", "question", "server")
+TARGETS = ("archive", "crash", "extract", "git", "index", "question", "server")
 FINDINGS = Path(__file__).with_name("findings")
 MOST_FINDINGS = 10
 """A run ends when it has so many."""
@@ -155,6 +156,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bin/fuzz", description=__doc__.partition("\n")[0])
     parser.add_argument("target", choices=TARGETS)
     parser.add_argument("--minutes", type=float, default=1.0, help="how long (default: 1)")
+    parser.add_argument("--cases", type=int, help="end after so many (default: no limit)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other cases (default: 0)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one a core)")
     parser.add_argument("--case", type=Path, metavar="FILE", help="check this saved case only")
@@ -164,7 +166,7 @@ def main(arguments: list[str] | None = None) -> int:
         error = failure(options.target, options.case.read_bytes())
         print(error or "nothing wrong")
         return int(error is not None)
-    summary = run(options.target, options.seed, minutes=options.minutes, jobs=options.jobs)
+    summary = run(options.target, options.seed, cases=options.cases, minutes=options.minutes, jobs=options.jobs)
     values: dict[str, Any] = {**asdict(summary), "jobs": options.jobs, "commit": commit(), "machine": machine()}
     print(json.dumps(values))
     if options.out:
