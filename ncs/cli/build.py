@@ -187,7 +187,9 @@ def _summarize(description: Description, folder: Path, verbose: bool) -> None:
     if counts["broken"]:
         say(f"{count(counts['broken'], 'file')} with syntax errors (what could be parsed is indexed)")
     if counts["failed"]:
-        say(f"{count(counts['failed'], 'file')} could not be parsed")
+        names = ", ".join(counts["failed_files"][:3])
+        more = ", ..." if counts["failed"] > 3 else ""
+        say(f"{count(counts['failed'], 'file')} could not be parsed (left out): {names}{more}")
     for note in description.notes:
         say(f"note: {note}")
     if verbose:

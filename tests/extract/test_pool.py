@@ -32,6 +32,10 @@ def rows_but_killed_once(marker: str, documents: list[Document]) -> list[Row]:
     return killed(documents)
 
 
+def rows_but_killed_by_a_bomb(documents: list[Document]) -> list[Row]:
+    return killed(documents) if any(document.name == "bomb" for document in documents) else rows(documents)
+
+
 def killed(documents: list[Document]) -> list[Row]:
     if multiprocessing.parent_process() is None:
         raise RuntimeError(f"{len(documents)} documents were finished in the test's own process")
@@ -93,13 +97,37 @@ def test_two_processes_of_which_one_is_killed_give_what_one_process_gives(
     files: list[SourceFile], alone: list[Extraction[list[Row]]], tmp_path: Path
 ) -> None:
     marker = tmp_path / "killed"
-    assert list(extract_files(files, workers=2, finish=partial(rows_but_killed_once, str(marker)))) == alone
+    extractions = list(extract_files(files, workers=2, finish=partial(rows_but_killed_once, str(marker))))
+    for name in ("result", "counts", "broken", "failed"):
+        both = ([row for each in some for row in getattr(each, name)] for some in (extractions, alone))
+        assert next(both) == next(both)
     assert marker.exists()
+
+
+DEEP = b"/*\n" * 5_000
+"""As Python: 2 s and 9 GB for tree-sitter."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_files_that_kill_their_process_are_left_out_by_name_and_no_other_is(
+    files: list[SourceFile], alone: list[Extraction[list[Row]]], workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "MEMORY", 300 << 20)
+    bombs = [SourceFile("odd", "bomb.py", b"def bomb(): pass\n"), SourceFile("odd", "deep.py", DEEP)]
+    extractions = list(
+        extract_files([*files[:10], *bombs, *files[10:]], workers=workers, finish=rows_but_killed_by_a_bomb)
+    )
+    assert [name for extraction in extractions for name in extraction.failed] == ["odd/bomb.py", "odd/deep.py"]
+    assert sum((extraction.counts for extraction in extractions), ())[10:12] == (0, 0)
+    assert [row for extraction in extractions for row in extraction.result] == [
+        row for extraction in alone for row in extraction.result
+    ]
 
 
 @pytest.mark.slow
 def test_processes_killed_again_and_again_are_an_error_with_a_remedy(files: list[SourceFile]) -> None:
-    with pytest.raises(NcsError, match=r"killed twice, near .*/.*--workers 1"):
+    with pytest.raises(NcsError, match=r"no process can read .*--workers 1"):
         list(extract_files(files, workers=2, finish=killed))
 
 
