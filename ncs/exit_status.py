@@ -16,7 +16,7 @@ P = ParamSpec("P")
 
 
 def main_program(name: str, interrupted: str = "") -> Callable[[Callable[P, int]], Callable[P, int]]:
-    """Decorates a main function that returns its exit status: NcsError and OSError are 2, ctrl-C is 130.
+    """Decorates a main function that returns its exit status: NcsError, OSError and memory that ran out are 2, ctrl-C is 130.
 
     name: the prefix of the line; interrupted: what to do after ctrl-C. A reader that has exited (head) is no error.
     """
@@ -36,6 +36,11 @@ def main_program(name: str, interrupted: str = "") -> Callable[[Callable[P, int]
                 if isinstance(error, OSError):
                     line = f"{error.filename or 'the system'}: {error.strerror or error}"
                 say(f"{name}: {' '.join(line.splitlines())}")
+                return FAILED
+            except (MemoryError, RuntimeError) as error:
+                if isinstance(error, RuntimeError) and "start new thread" not in str(error):
+                    raise
+                say(f"{name}: memory ran out; end other programs, or raise the limit (ulimit -v)")
                 return FAILED
             except KeyboardInterrupt:
                 say(f"{name}: interrupted; {interrupted}" if interrupted else f"{name}: interrupted")

@@ -340,8 +340,11 @@ def parse(code: bytes, language: str) -> Parsed:
     """The parse with fewest errors, of the code alone and inside each of its language's wrappers; ties go to the first.
 
     Removes an ellipsis in place of code, XML tags where they are not syntax, and the common indent where it is.
-    Raises BadInput for an unknown language, MissingExtra for one whose grammar is not installed.
+    Raises BadInput for an unknown language, MissingExtra for one whose grammar is not installed, SourceError for code
+    that takes too long.
     """
+    from ncs.extract import treesitter
+
     parser, syntax = _parser(language), SYNTAX.get(language, Syntax())
     code = _cleaned(code, syntax)
     trees: list[tuple[int, Parsed]] = []
@@ -349,7 +352,7 @@ def parse(code: bytes, language: str) -> Parsed:
     for before, after in (("", ""), *syntax.wrappers):
         before = opening + before
         start = len(before.encode())
-        root = parser.parse(b"".join((before.encode(), code, after.encode()))).root_node
+        root = treesitter.parse(b"".join((before.encode(), code, after.encode())), parser)
         trees.append((_errors(root), Parsed(root, start, start + len(code))))
         if trees[-1][0] == 0:
             break
