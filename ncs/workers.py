@@ -6,14 +6,17 @@ import multiprocessing
 import os
 import pickle
 import queue
+import re
 import signal
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from multiprocessing import util
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -25,17 +28,21 @@ START_SECONDS = 120
 ORPHAN_SECONDS = 5
 """After its time limit a task ends even if nobody is left to kill it."""
 _starting = threading.Lock()
-"""Held while a process starts, as `__main__` is hidden from it."""
+"""Held while a process starts, as `__main__` and the working folder are hidden from it."""
 
 
 class TaskKilled(NcsError):
     """A task took too long or too much memory, or its process died."""
 
 
+class TaskTimeout(TaskKilled):
+    """A task took too long."""
+
+
 class Workers:
     """`count` processes that share a queue of tasks; each is started when there is a task for it, or before if `warm`.
 
-    memory: bytes that one may allocate, without mapped files (on Linux). initialize: called first in each with
+    memory: bytes that one may allocate, as of `limit_memory`. initialize: called first in each with
     `arguments`; it counts for no task's time. Functions and arguments must be importable and picklable. Interrupts are
     left to the caller.
     """
@@ -129,12 +136,15 @@ class Workers:
         ours, theirs = context.Pipe()
         process = context.Process(target=_work, args=(theirs, *self._start_arguments), daemon=True)
         with _starting:
-            main = sys.modules["__main__"]
+            main, flags = sys.modules["__main__"], util._args_from_interpreter_flags  # type: ignore[attr-defined]
             sys.modules["__main__"] = ModuleType("__main__")  # else the caller's script would run again
+            # else a multiprocessing.py of the working folder, which may be a stranger's repository, would run
+            util._args_from_interpreter_flags = lambda: [*flags(), "-I"]  # type: ignore[attr-defined]
             try:
                 process.start()
             finally:
                 sys.modules["__main__"] = main
+                util._args_from_interpreter_flags = flags  # type: ignore[attr-defined]
         theirs.close()
         self._processes[slot] = process
         if self._closed:
@@ -155,7 +165,7 @@ class Workers:
 
 def _answer(connection: Connection, seconds: float | None) -> tuple[bool, Any]:
     if not connection.poll(seconds):
-        raise TaskKilled(f"it took more than {seconds:g} seconds")
+        raise TaskTimeout(f"it took more than {seconds:g} seconds")
     answer: tuple[bool, Any] = pickle.loads(connection.recv_bytes())  # noqa: S301  (of our own process)
     return answer
 
@@ -212,10 +222,11 @@ def _set_alarm(seconds: float | None) -> None:
 
 
 def limit_memory(memory: int) -> None:
-    """Let this process allocate at most so many bytes; without effect where the system has no such limit."""
-    if os.name != "nt":
+    """Let this process allocate at most so many bytes more, without mapped files; only Linux has such a limit."""
+    with suppress(ImportError, OSError, IndexError, ValueError):
         import resource
 
+        memory += int(re.findall(r"VmData:\s*(\d+)", Path("/proc/self/status").read_text())[0]) << 10
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
         limit = min([memory, *(bound for bound in (soft, hard) if bound != resource.RLIM_INFINITY)])

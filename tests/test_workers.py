@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -98,6 +99,18 @@ def test_a_task_that_lets_no_thread_run_ends_after_its_time_though_the_parent_wa
         time.sleep(0.5)  # it has the task
         parent.kill()
     worker.wait(60)  # TimeoutExpired where it goes on
+
+
+def test_a_module_of_the_working_folder_is_not_imported(tmp_path: Path) -> None:
+    for name in ("multiprocessing", "os", "re", "typing", "site", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text("open('ran', 'w')")
+    script = "from ncs.workers import Workers; import os; print(Workers(1).submit(os.getpid).result())"
+    script = f"import sys; sys.path[0] = {str(Path(__file__).parents[1])!r}; {script}"
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert run.stdout.strip().isdigit(), run.stderr
+    assert not (tmp_path / "ran").exists()
 
 
 def test_closing_kills_what_runs_and_drops_what_waits() -> None:

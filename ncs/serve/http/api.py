@@ -20,7 +20,7 @@ from ncs.search.highlight import marks
 from ncs.search.rankers import DEFAULT_RANKER
 from ncs.search.similar import function_in
 from ncs.serve.http.errors import HttpError, to_json
-from ncs.serve.http.settings import MAX_BODY, MAX_K, MAX_QUERY
+from ncs.serve.http.settings import MAX_BODY, MAX_K, MAX_QUERY, MAX_SOURCE
 from ncs.serve.live_index import LiveIndex
 from ncs.storage.vectors import Vectors
 from ncs.types import Document
@@ -77,7 +77,7 @@ class SimilarRequest(_Filtered):
     """A document of the index, or code."""
 
     id: Id | None = None
-    source: str | None = Field(None, min_length=1, max_length=MAX_BODY, description="Code that contains a function.")
+    source: str | None = Field(None, min_length=1, max_length=MAX_SOURCE, description="Code that contains a function.")
     source_language: Name | None = Field(None, description="The language of the code.", examples=["python"])
     line: int | None = Field(None, ge=1, le=MAX_BODY, description="A line of the function; by default the first's.")
 
@@ -142,6 +142,8 @@ def _function(index: Index, request: SimilarRequest) -> tuple[Document, str]:
     if request.source_language is None:
         raise BadInput("source needs source_language, such as python")
     source = (request.source or "").encode("utf-8", "replace")
+    if len(source) > MAX_SOURCE:
+        raise HttpError(413, "too_large", f"source is larger than {MAX_SOURCE:,} bytes", "send one function")
     function = function_in(source, request.source_language.lower(), request.line, called="the source")
     return function, f"source, line {request.line or function.start_line}"
 
