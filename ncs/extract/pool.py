@@ -33,9 +33,9 @@ TAME = 2_000
 """Tokens of a file that cannot need much memory. In errors tree-sitter takes up to 90 bytes for each pair of nested
 tokens: 350 MB for so many, 9 GB for 10,000.
 """
-MEMORY = 1 << 30
-"""Bytes that a process may allocate. Ordinary chunks take less than a quarter of it."""
-CHUNK_SECONDS, FILE_SECONDS = 300, 120
+MEMORY = 640 << 20
+"""Bytes that a process may allocate: some 500 MB for a file. Ordinary chunks take less than half of it."""
+CHUNK_SECONDS, FILE_SECONDS = 600, 300
 """Until a process is killed. Never the reason why a file is left out: what is counted while it is parsed
 (ncs.extract.treesitter) ends it after some 5 seconds.
 """

@@ -9,12 +9,10 @@ case. The names of a function are those in its byte range.
 from __future__ import annotations
 
 import re
-import signal
 import threading
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -47,10 +45,12 @@ some 200,000 that all close again crash the process."""
 MAX_LINE = 300_000
 """Bytes of a line; a file with a longer one is data or minified, and some grammars take minutes for it."""
 CALLS, CALLS_PER_BYTE = 5_000, 0.1
-"""How often the parser may call for a file, once in a hundred steps. The most of 4,000 large files was 0.022 a byte."""
-STUCK, BALANCE = 2_000, 10_000
-"""Calls without a byte more: in errors Kotlin's grammar makes millions, of 300 us and 30 KB each. When all is parsed it
-balances the tree, with up to 1.7 times as many calls as before; then BALANCE more are allowed.
+"""How often the parser may call for a file, once in a hundred steps. The most of 4,000 large files was 0.022 a byte, of
+1 MB of `1,` 0.05.
+"""
+STUCK, BALANCE = 2_000, 2
+"""Calls without a byte more, and of these so many for each one before, as in the end a tree is balanced with up to 1.7
+times as many. In errors Kotlin's grammar makes millions, of 300 us and 30 KB each.
 """
 CLASS = "class"
 _parsing = threading.Lock()
@@ -114,21 +114,7 @@ def _parse(source: bytes, parser: Parser, language: Language) -> Node:
 
 
 def parse(source: bytes, parser: Parser) -> Node:
-    """The root of the tree of a source; raises SourceError where it takes more than CALLS or STUCK allow.
-
-    An interrupt would end the process if it came while the parser calls, so the main thread parses in another one.
-    """
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-        return _thread().submit(_parse_within_limits, source, parser).result()
-    return _parse_within_limits(source, parser)
-
-
-@cache
-def _thread() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1)
-
-
-def _parse_within_limits(source: bytes, parser: Parser) -> Node:
+    """The root of the tree of a source; raises SourceError where it takes more than CALLS or STUCK allow."""
     calls = at_last_byte = 0
     last_byte, limit = -1, CALLS + int(CALLS_PER_BYTE * len(source))
     chunk = len(source)
@@ -142,14 +128,15 @@ def _parse_within_limits(source: bytes, parser: Parser) -> Node:
         if byte > last_byte:
             last_byte, at_last_byte = byte, calls
             return calls > limit
-        return calls - at_last_byte > STUCK + min(2 * at_last_byte, BALANCE)
+        return calls - at_last_byte > STUCK + BALANCE * at_last_byte
 
     with _parsing:  # where it calls, other threads get a turn
         try:
             tree = parser.parse(read_chunk, progress_callback=is_too_much)
         except ValueError:
-            parser.reset()
             raise SourceError("it takes too long to parse") from None
+        finally:
+            parser.reset()
     chunk = 100  # from now on it reads names
     return tree.root_node
 
