@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ncs.errors import IndexFolderError, NcsError
 from ncs.files import open_regular, sync
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ncs.storage.snapshot import Description
 
 KEY_BYTES = 32
+MODELS = ("endpoint", "transformers")
+"""Rankers that open what the configuration names whenever they search; others have all that they need in the index."""
 
 
 def distrust(folder: Path, description: Description) -> str:
@@ -29,25 +31,24 @@ def distrust(folder: Path, description: Description) -> str:
 
     One that was moved or copied is trusted where all that it names lies in the folder that holds it.
     """
+    signature = (description.signature or "").encode("utf-8", "replace")
     try:
         if not all(is_own(path.stat()) for path in (folder, folder / "snapshot.json")):
             return "another user owns it"
-        if not description.signature:
-            return "it has no signature"
-        if not hmac.compare_digest(
-            _signature(description, _read_key()), description.signature.encode("utf-8", "replace")
-        ):
-            return "another user or machine made it, or it was altered"
-    except (OSError, RecursionError):
-        return "there is no key to check its signature with"
+        valid = hmac.compare_digest(_signature(description, _read_key()), signature)
+    except (OSError, RecursionError):  # no key, for one
+        valid = False
+    if not valid:
+        return "another user or machine made it, or it was altered" if signature else "it has no signature"
     roots = roots_of(folder, description)
     if any(root.is_absolute() and root.resolve() != root for root in roots):
         return "a source of it is a link now"
     if description.folder == str(folder.resolve()):
         return ""
-    fasttext: Mapping[str, object] = description.config.get("fasttext", {})  # type: ignore[assignment]
-    if description.config.get("rankers") or fasttext.get("pretrained"):
-        return "it was moved, and has rankers or vectors from elsewhere"
+    config: Mapping[str, Any] = description.config
+    names = [text.partition(":")[0] for text in config.get("rankers", ())]
+    if any(name in MODELS for name in names) or config.get("fasttext", {}).get("pretrained"):
+        return "it was moved, and uses a model from elsewhere"
     inside = all(root.is_relative_to(folder.resolve().parent) for root in roots)
     return "" if inside else "it was moved, and has sources elsewhere"
 

@@ -23,6 +23,7 @@ STEPS: tuple[str, ...] = (
 def read(folder: Path) -> str:
     """What the index says, every file read and compared; "" where there is none."""
     try:
+        assert not open_snapshot(folder, lambda snapshot: snapshot.distrust), "killed, and not trusted"
         return open_snapshot(folder, consistent_text_of, verify=True)
     except IndexFolderError:
         return ""

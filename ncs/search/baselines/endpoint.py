@@ -37,9 +37,9 @@ def endpoint_ranker(
 ) -> DenseRanker:
     """A ranker by the address up to, not with, `/embeddings`, as `http://localhost:8080/v1`.
 
-    The key is read from the environment variable NCS_ENDPOINT_KEY. Texts are cut at max_characters, about 512 tokens of code: the server's tokens are not known here.
-    dimensions: ask for shorter vectors, where the model can. Raises BadInput for an address that is none or that has
-    a password in it.
+    The key is read from the environment variable NCS_ENDPOINT_KEY. Texts are cut at max_characters, about 512 tokens
+    of code: the server's tokens are not known here. dimensions: ask for shorter vectors, where the model can. Raises
+    BadInput for an address that is none or that has a password in it.
     """
     if url is not None:
         parts = urlsplit(url)
