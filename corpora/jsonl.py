@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from ncs.errors import BadInput
+from ncs.files import open_replacement
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +91,11 @@ def read_lines(path: Path) -> Iterator[str]:
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> int:
     """Write one JSON object per line, gzip by name; returns their number. The file is replaced at the end."""
-    part = path.with_name(path.name + ".part")
     number = 0
-    try:
-        with open_gzip(part) if path.suffix == ".gz" else part.open("wb") as file:
-            for row in rows:
-                file.write(json_line(row))
-                number += 1
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with open_gzip(path) if path.suffix == ".gz" else open_replacement(path) as file:
+        for row in rows:
+            file.write(json_line(row))
+            number += 1
     return number
 
 
@@ -110,6 +106,6 @@ def json_line(row: Mapping[str, object]) -> bytes:
 
 @contextmanager
 def open_gzip(path: Path, level: int = 6) -> Iterator[IO[bytes]]:
-    """A gzip file to write, without name and time in its header: the same lines give the same bytes."""
-    with path.open("wb") as raw, gzip.GzipFile("", "wb", level, raw, mtime=0) as file:
+    """A gzip file to replace, without name and time in its header: the same lines give the same bytes."""
+    with open_replacement(path) as raw, gzip.GzipFile("", "wb", level, raw, mtime=0) as file:
         yield cast("IO[bytes]", file)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ from corpora.corpus import first_repeated
 from corpora.download import RemoteFile
 from corpora.jsonl import Row, read_json, read_lines
 from ncs.errors import BadInput
+from ncs.files import replace_file
 from ncs.types import Query
 
 NOT_FOUND = "NF"
@@ -149,11 +151,12 @@ def write_score_sheet(posts: Sequence[str], ranks: Mapping[str, Sequence[int | N
 
     ranks: system -> the rank of the first correct hit for each of the posts, in their order.
     """
-    with path.open("w", encoding="utf-8", newline="") as file:
-        sheet = csv.writer(file)
-        sheet.writerow(_header(ranks))
-        for number, (post, *row) in enumerate(zip(posts, *ranks.values(), strict=True), 1):
-            sheet.writerow([number, post, *(NOT_FOUND if rank is None else rank for rank in row)])
+    table = io.StringIO(newline="")
+    sheet = csv.writer(table)
+    sheet.writerow(_header(ranks))
+    for number, (post, *row) in enumerate(zip(posts, *ranks.values(), strict=True), 1):
+        sheet.writerow([number, post, *(NOT_FOUND if rank is None else rank for rank in row)])
+    replace_file(path, table.getvalue())
 
 
 def figures(ranks: Sequence[int | None]) -> dict[str, float]:

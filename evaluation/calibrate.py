@@ -32,6 +32,7 @@ from ncs.console import tracker
 from ncs.errors import BadInput, SourceError
 from ncs.exit_status import main_program
 from ncs.extract import extract, language_of
+from ncs.files import replace_file
 from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.sources.git import ObjectReader
@@ -90,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        replace_file(options.out, json.dumps(record, indent=1) + "\n")
     return 0
 
 

@@ -6,12 +6,19 @@ import errno
 import os
 import secrets
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+
+from ncs.errors import BadInput
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
-_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_WRITE = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_CREATE, _APPEND = _WRITE | os.O_EXCL, _WRITE | os.O_APPEND | getattr(os, "O_NONBLOCK", 0)
 
 
 def open_regular(path: Path | str, *, follow: bool = True) -> BinaryIO:
@@ -44,10 +51,21 @@ def create_file(path: Path | str) -> BinaryIO:
 
 def replace_file(path: Path, content: str | bytes) -> None:
     """Replace a file, or a link, atomically and durably."""
+    with open_replacement(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def open_replacement(path: Path) -> Iterator[BinaryIO]:
+    """A new file that replaces a file or a link when it is complete; a device or pipe is written to."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as device:
+            yield device
+        return
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
         with create_file(temporary) as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -55,6 +73,40 @@ def replace_file(path: Path, content: str | bytes) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def append_file(path: Path | str) -> BinaryIO:
+    """Open a regular file, made where there is none, to read it and to write at its end; OSError for a link."""
+    file = os.open(path, _APPEND, 0o600)
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return os.fdopen(file, "a+b")
+    os.close(file)
+    raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+
+def save_array(path: Path, array: ArrayLike) -> None:
+    """Write a .npy file. np.save given a path ignores where the last bytes could not be written."""
+    import numpy as np
+
+    with create_file(path) as file:  # not a BufferedWriter, past which numpy would write
+        np.save(file, array, allow_pickle=False)
+
+
+def reserve(descriptor: int, size: int) -> None:
+    """Take `size` bytes of the disk for a file that is written through memory, where a full disk would be a signal."""
+    if size and hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)
+
+
+def refuse_links(path: Path) -> None:
+    """Raise BadInput where a file or folder is a link, or holds one or anything else but files and folders."""
+    below = (Path(place, name) for place, folders, names in os.walk(path) for name in (*folders, *names))
+    for each in (path, *below):
+        with suppress(FileNotFoundError):  # another process may be removing files
+            mode = each.lstat().st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                what = "a link" if stat.S_ISLNK(mode) else "neither a file nor a folder"
+                raise BadInput(f"{each} is {what}, which ncs does not write to; remove it")
 
 
 def sync(path: Path) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ncs.console import count
 from ncs.errors import BadInput, IndexDamaged, MissingExtra
+from ncs.files import save_array
 from ncs.progress import Track, silent
 from ncs.storage.commit import open_writer
 from ncs.storage.snapshot import Snapshot, open_snapshot
@@ -47,8 +48,8 @@ class Map:
         """Two arrays and a small JSON file into `<statistics>/map/`."""
         folder = statistics / FOLDER
         folder.mkdir()
-        np.save(folder / "rows.npy", self.rows)
-        np.save(folder / "places.npy", self.places)
+        save_array(folder / "rows.npy", self.rows)
+        save_array(folder / "places.npy", self.places)
         (folder / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
 
     @classmethod

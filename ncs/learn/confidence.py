@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged, reading
+from ncs.files import replace_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,8 +89,6 @@ def load_weights(index: Path) -> Mapping[str, float]:
 
 
 def _write(path: Path, content: object) -> None:
-    from ncs.storage.commit import replace_file  # a query need not import it
-
     replace_file(path, json.dumps(content, indent=1) + "\n")
 
 

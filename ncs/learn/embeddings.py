@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ncs.errors import reading
+from ncs.files import save_array
 from ncs.learn.tfidf import CHUNK, term_counts, unit_rows
 from ncs.progress import Track, silent
 from ncs.text.vocabulary import Vocabulary
@@ -100,7 +101,7 @@ class Embeddings:
 
     def save(self, folder: Path) -> None:
         """Write `embeddings.npy` and `embeddings.json`."""
-        np.save(folder / "embeddings.npy", self.vectors)
+        save_array(folder / "embeddings.npy", self.vectors)
         about = {"method": self.method, "notes": self.notes}
         (folder / "embeddings.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 

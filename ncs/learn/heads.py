@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged
+from ncs.files import save_array
 from ncs.learn.tfidf import inverse_document_frequency, term_counts, unit_rows
 from ncs.learn.tokenization import Tokenizer, load_tokenizer, source_words
 from ncs.learn.translation import Translation
@@ -276,7 +277,7 @@ class Head:
             (folder / name).mkdir(parents=True, exist_ok=True)
             tower.tokens.save(folder / name)
             for array, values in tower.arrays.items():
-                np.save(folder / name / f"{array}.npy", values)
+                save_array(folder / name / f"{array}.npy", values)
             shapes = {array: list(values.shape) for array, values in tower.arrays.items()}
             about[name] = {"kind": tower.kind, "settings": dict(tower.settings), "arrays": shapes}
         if self.translation is not None:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ncs.files import save_array
 from ncs.learn.tfidf import CHUNK, term_counts
 from ncs.types import FIELDS, Field
 
@@ -124,7 +125,7 @@ class Translation:
         """Write one `.npy` an array, and `translation.json`."""
         folder.mkdir(parents=True, exist_ok=True)
         for name, file in NAMES.items():
-            np.save(folder / f"{file}.npy", getattr(self, name))
+            save_array(folder / f"{file}.npy", getattr(self, name))
         settings = {name: getattr(self, name) for name in SETTINGS}
         (folder / "translation.json").write_text(json.dumps(settings) + "\n", encoding="utf-8")
 
@@ -183,7 +184,7 @@ class TranslatedFunctions:
 def save_impacts(folder: Path, impacts: Any, mean: float) -> None:
     """Write `impacts.<array>.npy` and `impacts.json`; the translation is saved with its head."""
     for name in ARRAYS:
-        np.save(folder / f"impacts.{name}.npy", getattr(impacts, name))
+        save_array(folder / f"impacts.{name}.npy", getattr(impacts, name))
     (folder / "impacts.json").write_text(json.dumps({"mean": mean, "shape": impacts.shape}) + "\n", encoding="utf-8")
 
 

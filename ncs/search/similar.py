@@ -39,7 +39,7 @@ def parse_place(place: str) -> tuple[Path, int]:
     (PosixPath('src/Main.java'), 42)
     """
     file, _, line = place.rpartition(":")
-    if not file or not line.isascii() or not line.isdigit() or int(line) < 1:
+    if not file or "\0" in file or not line.isascii() or not line.isdigit() or len(line) > 9 or int(line) < 1:
         raise BadInput(f"{place!r} is not FILE:LINE; name a line of a function, as src/Main.java:42")
     return Path(file), int(line)
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged, check_k, reading
+from ncs.files import save_array
 from ncs.learn.heads import NAME, Head, tokens_of_words
 from ncs.learn.tfidf import CHUNK, center
 from ncs.learn.translation import TranslatedFunctions, impacts_of, impacts_without, save_impacts
@@ -237,7 +238,7 @@ class UnifRanker(Ranker):
         folder = self._save_config(statistics)
         self.head.save(folder / NAME)
         if self._mean is not None:
-            np.save(folder / MEAN, self._mean)
+            save_array(folder / MEAN, self._mean)
         if self.translated is not None:
             (folder / LENGTH).write_text(json.dumps(self.translated.mean) + "\n", encoding="utf-8")
         self._save_segment(segment)

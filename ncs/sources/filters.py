@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ncs.sources.files import Origin, printable
-from ncs.sources.ignore import GITIGNORE, NCSIGNORE, Ignores
+from ncs.sources.ignore import GITIGNORE, NCSIGNORE, IgnoreFile, Ignores, TooLarge
 
 VENDORED = frozenset(
     {
@@ -212,6 +212,15 @@ class Filter:
             if reason not in (None, "binary") and ignores.by_ncsignore(path) is False:
                 reason = None
         return data if self._accept(reason) else None
+
+    def rules(self, read: Callable[..., IgnoreFile | None], source: Path | bytes, base: str) -> IgnoreFile | None:
+        """The ignore file that `read` gives; None, and a line for people, for one over the limits."""
+        try:
+            return read(source, base=base)
+        except TooLarge as error:
+            self.unreadable(base + (source.name if isinstance(source, Path) else NCSIGNORE))
+            self.skipped.note(f"{error}; until then nothing is ignored by it")
+            return None
 
     def unreadable(self, path: str) -> None:
         """Count a file or folder that could not be read."""

@@ -44,7 +44,7 @@ def files(repository: Repository, filter: Filter, revision: str | None) -> Itera
         ignores = repository.ignores.without_git()  # what is versioned is not ignored
         tree = f"{commit}:{repository.subfolder}"
         if ncsignore := objects.read(f"{tree}{NCSIGNORE}"):
-            ignores = ignores.with_ncs(ignore.parse(ncsignore.content, base=repository.prefix))
+            ignores = ignores.with_ncs(filter.rules(ignore.parse, ncsignore.content, repository.prefix))
 
         blobs = _blobs(repository, tree, ignores, filter)
         for blob, unchanged, content in objects.contents(blobs, filter):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ncs.errors import SourceError
+from ncs.files import open_regular
 from ncs.sources import archives, git, ignore
 from ncs.sources.files import Origin, RawFile, SourceFile, file_origin, printable
 from ncs.sources.filters import Filter, Limits, Readable, Scope, Skipped, as_utf8
@@ -131,10 +132,12 @@ def single_file(root: Path, filter: Filter, names: Names) -> Iterator[tuple[str,
     if not filter.readable(root.name):
         raise SourceError(f"{root} is no source file of a known language; name a folder, archive or source file")
     try:
-        status = root.stat()
-        size, origin = status.st_size, file_origin(str(root), status)
-        unchanged = filter.is_unchanged(origin)
-        data = root.read_bytes() if not unchanged and size <= filter.limits.of(root.name) else b""
+        with open_regular(root, follow=False) as opened:
+            status = os.fstat(opened.fileno())
+            origin = file_origin(str(root), status)
+            unchanged = filter.is_unchanged(origin)
+            data = b"" if unchanged else opened.read(filter.limits.of(root.name) + 1)
+            size = max(status.st_size, len(data))
     except OSError as error:
         raise SourceError(f"cannot read {root}: {error.strerror}; name a file that you may read") from error
     if filter.size(size, root.name):
@@ -182,7 +185,7 @@ def _files_of_folder(
     """
     ignores = repository.ignores
     if repository.git_dir is not None and not repository.subfolder:
-        ignores = ignores.with_git(ignore.load(exclude_file(repository.git_dir), base=repository.prefix))
+        ignores = ignores.with_git(filter.rules(ignore.load, exclude_file(repository.git_dir), repository.prefix))
     at = len(str(repository.path / "x")) - 1
     stack = [_entries(str(repository.path), repository.prefix, ignores, filter, None)]
     while stack:
@@ -197,7 +200,12 @@ def _files_of_folder(
         if is_folder:
             if filter.reaches(entry.path) and filter.folder(path + "/", ignores):
                 stack.append(_entries(entry.path, path + "/", ignores, filter, discovered))
-        elif repository.kind == "folder" and path == entry.name and archive_suffix(path) and not entry.is_symlink():
+        elif (
+            repository.kind == "folder"
+            and path == entry.name
+            and archive_suffix(path)
+            and entry.is_file(follow_symlinks=False)
+        ):
             if filter.reaches(entry.path) and filter.archive(path, ignores):
                 discovered(Repository("archive", Path(entry.path), path + "/", ignores.without_git()))
         elif filter.covers(entry.path) and filter.file(path, ignores):
@@ -229,9 +237,9 @@ def _entries(
             filter.skipped.add("index folders")
             return
     if GITIGNORE in entries:
-        ignores = ignores.with_git(ignore.load(Path(folder, GITIGNORE), base=prefix))
+        ignores = ignores.with_git(filter.rules(ignore.load, Path(folder, GITIGNORE), prefix))
     if NCSIGNORE in entries:
-        ignores = ignores.with_ncs(ignore.load(Path(folder, NCSIGNORE), base=prefix))
+        ignores = ignores.with_ncs(filter.rules(ignore.load, Path(folder, NCSIGNORE), prefix))
     for entry, is_folder in sorted(entries.values(), key=_in_path_order):
         yield entry, is_folder, ignores
 
@@ -253,9 +261,9 @@ def _file(entry: Entry, below: str, path: str, ignores: Ignores, filter: Filter)
         if filter.is_unchanged(origin):
             yield RawFile(below, status.st_size, b"", origin, unchanged=True)
             return
-        with open(entry.path, "rb", buffering=0) as file:  # noqa: PTH123  (a Path a file is slow)
+        with open_regular(entry.path, follow=False) as file:
             origin = file_origin(entry.path, os.fstat(file.fileno()))  # of what is read, not of what stood there before
-            content = file.readall()
+            content = file.read(filter.limits.of(path) + 1)
         if (data := filter.content(path, content, ignores)) is not None:
             yield RawFile(below, len(data), data, origin)
     except OSError:

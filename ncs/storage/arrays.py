@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ncs.errors import IndexDamaged, reading
+from ncs.files import save_array
 from ncs.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class ArrayTable:
         vocabulary, *arrays = (field.name for field in fields(self))  # type: ignore[arg-type]
         getattr(self, vocabulary).save(folder)
         for name in arrays:
-            np.save(folder / f"{name}.npy", getattr(self, name))
+            save_array(folder / f"{name}.npy", getattr(self, name))
 
     @classmethod
     def load(cls: type[Table], folder: Path) -> Table:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import IndexDamaged
+from ncs.files import save_array
 from ncs.storage.arrays import distinct, gather, load_array, split, starts_of_runs
 from ncs.types import FIELDS, Field
 
@@ -92,8 +93,8 @@ class NearDuplicates:
 
     def save(self, folder: Path) -> None:
         """Write both files."""
-        np.save(folder / FILE, self.clusters)
-        np.save(folder / MEMBERS, self.members)
+        save_array(folder / FILE, self.clusters)
+        save_array(folder / MEMBERS, self.members)
 
     @classmethod
     def load(cls, folder: Path, documents: int) -> NearDuplicates:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged, check_k, reading
+from ncs.files import save_array
 from ncs.storage.arrays import both, gather, load_array, offsets_of, top_rows
 
 if TYPE_CHECKING:
@@ -194,8 +195,8 @@ class VectorIndex:
         if self._ivf_pq is not None:
             _faiss().write_index(self._ivf_pq, str(folder / IVF_PQ))
             info["bytes"] = (folder / IVF_PQ).stat().st_size
-        np.save(folder / VECTORS, self._vectors)
-        np.save(folder / EMPTY, self._empty)
+        save_array(folder / VECTORS, self._vectors)
+        save_array(folder / EMPTY, self._empty)
         (folder / INFO).write_text(json.dumps(info) + "\n", encoding="utf-8")
 
     @classmethod

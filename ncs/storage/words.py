@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from ncs.files import reserve, save_array
 from ncs.storage.arrays import gather, gather_several, load_array, offsets_of, ranges
 from ncs.text.spelling import WordList
 from ncs.text.stems import Stems
@@ -74,8 +76,8 @@ class WordTable:
     def save(self, folder: Path) -> None:
         """Write the vocabulary and both arrays."""
         self.vocabulary.save(folder)
-        np.save(folder / IDS, self.ids)
-        np.save(folder / OFFSETS, self.offsets)
+        save_array(folder / IDS, self.ids)
+        save_array(folder / OFFSETS, self.offsets)
 
     @staticmethod
     def load(folder: Path) -> WordTable:
@@ -162,13 +164,15 @@ class WordTableBuilder:
             ids = np.zeros(offsets[-1], np.int32)
         else:
             ids = np.lib.format.open_memmap(self._folder / IDS, "w+", np.int32, (int(offsets[-1]),))
+            with (self._folder / IDS).open("r+b") as file:
+                reserve(file.fileno(), os.fstat(file.fileno()).st_size)
         self._ids.seek(0)
         for start in range(0, len(ids), CHUNK):
             ids[start : start + CHUNK] = renumber[np.frombuffer(self._ids.read(4 * CHUNK), np.int32)]
         self.close()
         if self._folder is None:
             return WordTable(vocabulary, ids, offsets)
-        np.save(self._folder / OFFSETS, offsets)
+        save_array(self._folder / OFFSETS, offsets)
         vocabulary.save(self._folder)
         table = WordTable.load(self._folder)
         table.work_folder = self._folder

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.errors import reading
+from ncs.files import save_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -108,7 +109,7 @@ class Vocabulary:
     def save(self, folder: Path) -> None:
         """Write `vocabulary.txt` and `vocabulary.npy`."""
         (folder / "vocabulary.txt").write_bytes(bytes(self._text[:]))
-        np.save(folder / "vocabulary.npy", self._starts)
+        save_array(folder / "vocabulary.npy", self._starts)
 
     @staticmethod
     def load(folder: Path) -> Vocabulary:

@@ -5,6 +5,7 @@ A target is a module of this folder with the name that `bin/fuzz` takes:
     SECONDS = 20.0          wall-clock limit of one case; what runs longer is killed and is a finding
     MEMORY = 1 << 30        bytes that the process of a case (and each that it starts) may allocate
     CASES = 40              cases in bin/check, some 8 seconds of one core
+    PROGRAM = "strace"      what must be installed, if anything
 
     def generate(random: Random) -> bytes
         One case. It depends on `random` only (no time, hash seed or order of a set): it is made again to be saved.
@@ -40,7 +41,7 @@ from typing import Any
 from evaluation.machine import commit, machine
 from ncs.workers import Workers
 
-TARGETS = ("archive", "extract", "git", "index", "question", "server")
+TARGETS = ("archive", "crash", "extract", "git", "index", "question", "server")
 FINDINGS = Path(__file__).with_name("findings")
 MOST_FINDINGS = 10
 """A run ends when it has so many."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -15,15 +13,6 @@ from ncs.errors import SourceError
 from ncs.sources import count, walk
 from tests.gitrepo import bare, commit, git, repository, write
 from tests.sources.walked import is_java, walked
-
-
-@pytest.fixture(autouse=True)
-def alarm() -> Iterator[None]:
-    """A walk that waits for a git that says nothing fails."""
-    signal.signal(signal.SIGALRM, lambda *_: pytest.fail("git is waited for"))
-    signal.alarm(120)
-    yield
-    signal.alarm(0)
 
 
 def test_a_bare_repository_gives_what_its_work_tree_gives(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.errors import BadInput, reading
+from ncs.files import save_array
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, check_part, read_config, statistics_of
 from ncs.search.ranking import Internals, Ranking
@@ -167,7 +168,7 @@ class Cooccurrence:
             (folder / name).mkdir(exist_ok=True)
             vocabulary.save(folder / name)
         for name in ("offsets", "ids", "weights"):
-            np.save(folder / f"{name}.npy", getattr(self, name))
+            save_array(folder / f"{name}.npy", getattr(self, name))
 
     @classmethod
     def load(cls, folder: Path) -> Cooccurrence:

@@ -18,6 +18,7 @@ from ncs.index import Index
 from ncs.search.highlight import query_stems
 from ncs.search.locate_source import locator_of
 from ncs.search.similar import function_at, parse_place
+from ncs.serve.mcp.jobs import run_limited
 from ncs.serve.mcp.projects import Project
 from ncs.sources import SourceFile, walk
 from ncs.storage.file_roles import OUTLINES
@@ -62,7 +63,7 @@ def document_at(project: Project, index: Index | None, place: str) -> Document:
             return index.documents.document(row)
     file = inside(project, index, path)
     try:
-        function = function_at(file, line)
+        function = run_limited(function_at, file, line)
     except BadInput as error:
         if index is not None and (enclosing := _enclosing_document(index, names, line)) is not None:
             return enclosing
