@@ -24,11 +24,8 @@ from ncs.errors import BadInput
 from ncs.learn.confidence import TUNED, save_weights
 from ncs.search.hybrid import CANDIDATES, HybridRanker
 from ncs.search.rankers import load_ranker
-<<<<<<< HEAD
-from ncs.storage.trust import check_trust
-=======
 from ncs.storage.commit import open_writer
->>>>>>> main
+from ncs.storage.trust import check_trust
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -180,13 +177,13 @@ class Tuned:
 def tune(snapshot: Snapshot, feedback: Sequence[Feedback], *, force: bool = False) -> Tuned:
     """Fit to all queries, judge by cross-validation, write where that wins or is forced.
 
-    For a query with wrong functions only, all other candidates count as right: such queries are fitted, not measured.
-    Raises BadInput for fewer than MIN_QUERIES queries with right functions, or none whose function is found at all;
-<<<<<<< HEAD
-    IndexFolderError where the index cannot be written, NcsError where it is not trusted.
-=======
-    IndexBusy while it is written to, NcsError where it cannot be.
->>>>>>> main
+        For a query with wrong functions only, all other candidates count as right: such queries are fitted, not measured.
+        Raises BadInput for fewer than MIN_QUERIES queries with right functions, or none whose function is found at all;
+    <<<<<<< HEAD
+        IndexFolderError where the index cannot be written, NcsError where it is not trusted.
+    =======
+        IndexBusy while it is written to, NcsError where it cannot be.
+    >>>>>>> main
     """
     check_trust(snapshot.folder, snapshot.description)
     answered, unanswered = [each for each in feedback if each.rows], [each for each in feedback if not each.rows]

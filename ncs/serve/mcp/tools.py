@@ -234,16 +234,9 @@ def find_similar(projects: Sequence[Project], arguments: FindSimilar) -> Page:
                 raise BadInput(f"find_similar needs the index: {reason}; use search_code meanwhile")
             function = function or _function_in(index, arguments)
             repository, path = filters(project, index, arguments.path)
-<<<<<<< HEAD
-            result = similar_to(
-                index, function, name, arguments.needed, language=arguments.language, repository=repository, path=path
-            )
-            notes += [*index_notes, *result["notes"]]
-=======
             filters_of = {"language": arguments.language, "repository": repository, "path": path}
             result = run_limited(_similar, project.folder, function, name, arguments.needed, filters_of)
-            notes += [*index_notes, *not_ready(index), *result["notes"]]
->>>>>>> main
+            notes += [*index_notes, *result["notes"]]
             for hit in result["hits"]:
                 row = _row(project, index, hit, result["marked"], len(projects) > 1)
                 hits.append(_Scored(hit["score"], hit["rank"], row))
