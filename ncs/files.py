@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ncs.errors import BadInput
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+JSON_BYTES = 16 << 20
+"""The largest JSON file that is read; parsed it may take twenty times as much memory."""
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\0.."
+    rb"\{'descr': '([<|][biuf][1248])', 'fortran_order': (False|True), 'shape': \(((?:\d{1,12},? ?){0,4})\), \} *\n",
+    re.DOTALL,
+)
+"""What np.save writes before the numbers. numpy's own reader evaluates a Python literal, and warns of odd ones."""
 
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 _WRITE = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -40,6 +53,38 @@ def read_regular(path: Path | str, limit: int, *, follow: bool = True) -> bytes:
     if len(data) > limit:
         raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", str(path))
     return data
+
+
+def read_json(path: Path, *, follow: bool = True) -> Any:
+    """The content of a JSON file of at most JSON_BYTES; raises OSError or ValueError."""
+    try:
+        return json.loads(read_regular(path, JSON_BYTES, follow=follow))
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def map_array(path: Path, kind: type[np.generic] | None = None, dimensions: int | None = 1) -> NDArray[Any]:
+    """A .npy file of numbers, memory-mapped; raises OSError or ValueError for anything else.
+
+    kind, dimensions: None for any.
+    """
+    import numpy as np
+
+    with open_regular(path) as file:
+        header = _HEADER.match(file.read(1024))
+        if header is None:
+            raise ValueError("not an array of numbers")
+        dtype: np.dtype[Any] = np.dtype(header[1].decode())
+        shape = tuple(map(int, header[3].replace(b",", b" ").split()))
+        size = os.fstat(file.fileno()).st_size - header.end()
+        if dtype != (kind or dtype) or len(shape) != (dimensions or len(shape)):
+            raise ValueError(f"holds {dtype.name} {shape}")
+        if prod(shape) * dtype.itemsize != size or max(shape, default=1) > max(size, 1 << 16):
+            raise ValueError(f"{size:,} bytes are too few or too many for {shape}")
+        if not size:  # which cannot be mapped
+            return np.zeros(shape, dtype)
+        array: NDArray[Any] = np.memmap(file, dtype, "r", header.end(), shape, "F" if header[2] == b"True" else "C")
+        return array
 
 
 def create_file(path: Path | str) -> BinaryIO:

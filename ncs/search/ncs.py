@@ -139,8 +139,8 @@ class NcsRanker(Ranker):
         """The encoder and, with `centre`, the mean document vector."""
         folder = statistics / self.name
         vocabulary, embeddings = Vocabulary.load(statistics), Embeddings.load(statistics)
-        idf = load_array(folder / "idf.npy")
-        mean = load_array(folder / MEAN) if self.centre else None
+        idf = load_array(folder / "idf.npy", np.float32)
+        mean = load_array(folder / MEAN, np.float32) if self.centre else None
         config = read_config(folder)
         if len(embeddings.vectors) != len(vocabulary) or idf.shape != (len(vocabulary),):
             raise IndexDamaged(f"the files in {folder} do not fit the vocabulary; build the index again")

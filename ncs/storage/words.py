@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from ncs.files import reserve, save_array
-from ncs.storage.arrays import gather, gather_several, load_array, offsets_of, ranges
+from ncs.storage.arrays import are_below, are_offsets, gather, gather_several, load_array, offsets_of, values_in
 from ncs.text.spelling import WordList
 from ncs.text.stems import Stems
 from ncs.text.vocabulary import Vocabulary, merge
@@ -61,7 +61,7 @@ class WordTable:
         at = rows[:, None] * len(FIELDS) + [FIELDS.index(field) for field in fields]
         begins = self.offsets[at]
         lengths = self.offsets[at + 1] - begins
-        return self.ids[ranges(begins.ravel(), lengths.ravel())], offsets_of(lengths.sum(axis=1))
+        return values_in(self.ids, begins.ravel(), lengths.ravel()), offsets_of(lengths.sum(axis=1))
 
     def lengths(self, rows: Rows) -> Rows:
         """The number of words of each field of these rows, [len(rows), len(FIELDS)]."""
@@ -73,6 +73,11 @@ class WordTable:
         offsets = self.offsets[start * len(FIELDS) : stop * len(FIELDS) + 1]
         return WordTable(self.vocabulary, self.ids[offsets[0] : offsets[-1]], offsets - offsets[0])
 
+    def is_sound(self, documents: int) -> bool:
+        """Whether every value leads to one that exists, and there are so many documents."""
+        leads = are_offsets(self.offsets, len(self.ids)) and are_below(self.ids, len(self.vocabulary))
+        return leads and len(self.offsets) == documents * len(FIELDS) + 1
+
     def save(self, folder: Path) -> None:
         """Write the vocabulary and both arrays."""
         self.vocabulary.save(folder)
@@ -82,7 +87,7 @@ class WordTable:
     @staticmethod
     def load(folder: Path) -> WordTable:
         """Load from a segment, memory-mapped."""
-        ids, offsets = load_array(folder / IDS), load_array(folder / OFFSETS)
+        ids, offsets = load_array(folder / IDS, np.int32), load_array(folder / OFFSETS, np.int64)
         return WordTable(Vocabulary.load(folder), ids, offsets)
 
     def renumbered(self, vocabulary: Vocabulary) -> WordTable:

@@ -156,6 +156,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bin/fuzz", description=__doc__.partition("\n")[0])
     parser.add_argument("target", choices=TARGETS)
     parser.add_argument("--minutes", type=float, default=1.0, help="how long (default: 1)")
+    parser.add_argument("--cases", type=int, help="end after so many (default: no limit)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other cases (default: 0)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one a core)")
     parser.add_argument("--case", type=Path, metavar="FILE", help="check this saved case only")
@@ -165,7 +166,7 @@ def main(arguments: list[str] | None = None) -> int:
         error = failure(options.target, options.case.read_bytes())
         print(error or "nothing wrong")
         return int(error is not None)
-    summary = run(options.target, options.seed, minutes=options.minutes, jobs=options.jobs)
+    summary = run(options.target, options.seed, cases=options.cases, minutes=options.minutes, jobs=options.jobs)
     values: dict[str, Any] = {**asdict(summary), "jobs": options.jobs, "commit": commit(), "machine": machine()}
     print(json.dumps(values))
     if options.out:

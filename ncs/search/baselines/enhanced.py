@@ -173,7 +173,8 @@ class Cooccurrence:
     @classmethod
     def load(cls, folder: Path) -> Cooccurrence:
         """Memory-mapped; raises ValueError or IndexDamaged if files are damaged."""
-        offsets, ids, weights = (load_array(folder / f"{name}.npy") for name in ("offsets", "ids", "weights"))
+        kinds: dict[str, type[np.generic]] = {"offsets": np.int64, "ids": np.int32, "weights": np.float32}
+        offsets, ids, weights = (load_array(folder / f"{name}.npy", kind) for name, kind in kinds.items())
         matrix = cls(Vocabulary.load(folder / "questions"), Vocabulary.load(folder / "code"), offsets, ids, weights)
         if len(offsets) != len(matrix.questions) + 1 or not len(ids) == len(weights) == offsets[-1]:
             raise ValueError("the files do not fit each other")

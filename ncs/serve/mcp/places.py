@@ -106,7 +106,7 @@ def full_code(project: Project, index: Index | None, document: Document) -> str:
     if file is None or (document.code and document.kind not in OUTLINES):
         return document.code
     try:
-        lines = inside(project, index, file).read_text("utf-8", "replace").split("\n")
+        lines = inside(project, index, file).read_bytes().decode("utf-8", "replace").split("\n")
     except (OSError, NcsError):
         return document.code
     return "\n".join(lines[document.start_line - 1 : document.end_line])

@@ -26,9 +26,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ncs import __version__
 from ncs.errors import NcsError
-from ncs.serve.mcp.pages import Page
+from ncs.serve.mcp.pages import Page, escape
 from ncs.serve.mcp.projects import Projects, Settings
-from ncs.serve.mcp.tools import INSTRUCTIONS, TOOLS, answer, input_schema
+from ncs.serve.mcp.tools import DATA, INSTRUCTIONS, TOOLS, answer, input_schema
 
 log = logging.getLogger("ncs.serve.mcp")
 ROOTS = "roots"
@@ -65,7 +65,7 @@ def tools() -> list[types.Tool]:
     """The tools as clients list them. They change nothing in the project: the index is ours, and git ignores it."""
     return [
         types.Tool(
-            name=name, title=tool.title, description=" ".join((tool.arguments.__doc__ or "").split()),
+            name=name, title=tool.title, description=" ".join([*(tool.arguments.__doc__ or "").split(), DATA]),
             input_schema=input_schema(name),
             annotations=types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
         )
@@ -104,7 +104,7 @@ def _call(projects: Projects, uris: Sequence[str] | None, tool: str, arguments: 
     try:
         return _result(answer(projects, uris, tool, arguments))
     except NcsError as error:
-        return _result(Page(str(error)), error=True)
+        return _result(Page(escape(str(error))), error=True)
     except Exception:
         log.exception("%s failed", tool)
         return _result(Page(f"internal error in {tool}; see the log of ncs mcp. Try another query"), error=True)
