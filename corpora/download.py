@@ -257,7 +257,7 @@ def _total(response: httpx.Response) -> int:
     """Bytes of the whole file, -1 where the response does not say."""
     header = "Content-Length" if response.status_code == 200 else "Content-Range"
     total = response.headers.get(header, "").rpartition("/")[2].strip()
-    return int(total) if total.isdigit() else -1
+    return int(total) if re.fullmatch("[0-9]{1,18}", total) else -1
 
 
 def _continues(response: httpx.Response, had: int) -> bool:
@@ -271,7 +271,7 @@ def _refusal(part: _Part, response: httpx.Response) -> Exception:
         return _Retry(f"the server does not resume where it stopped ({response.status_code})")
     status, after = f"{response.status_code} {response.reason_phrase}".strip(), response.headers.get("Retry-After", "")
     if response.status_code in RETRIED or (response.status_code == 403 and after):
-        return _Retry(status, float(after) if after.isdigit() else 0.0)
+        return _Retry(status, float(after) if re.fullmatch("[0-9]{1,18}", after) else 0.0)
     return NotFetched(f"{part.file.url}: {status}", final=True)
 
 
@@ -418,4 +418,5 @@ def _is_safe(member: zipfile.ZipInfo) -> bool:
         place(Path(), member.filename)
     except BadInput:
         return False
-    return not member.is_dir() and not stat.S_ISLNK(member.external_attr >> 16)
+    bounded = member.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the others unpack without a limit
+    return bounded and not member.is_dir() and not stat.S_ISLNK(member.external_attr >> 16)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from ncs.errors import BadInput
-from ncs.files import open_replacement
+from ncs.files import open_replacement, text_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ def parse_row(line: str | bytes, place: str) -> Row:
     """The JSON object that a line holds; BadInput, naming its place, for anything else."""
     try:
         values = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise BadInput(f"{place}: not JSON ({error.msg}); correct that line") from None
     except UnicodeDecodeError as error:
         raise BadInput(f"{place}: not UTF-8 ({error.reason}); fetch the file again") from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{place}: not JSON ({getattr(error, 'msg', error)}); correct that line") from None
     if not isinstance(values, dict):
         raise BadInput(f"{place}: not a JSON object; correct that line")
     return Row(values, place)
@@ -74,15 +74,14 @@ def read_json(path: Path, remedy: str) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInput(f"there is no {path}; {remedy}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{path} is not JSON ({error}); fetch the file again") from None
 
 
 def read_lines(path: Path) -> Iterator[str]:
     """Lines of a text file, gzip by its name; BadInput where it is missing, damaged or not UTF-8."""
     try:
-        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
-            yield from file
+        yield from text_lines(path)
     except FileNotFoundError:
         raise BadInput(f"there is no {path}; check its name, or name the data folder with --data or NCS_DATA") from None
     except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:

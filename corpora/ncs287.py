@@ -23,6 +23,7 @@ from corpora.download import RemoteFile
 from corpora.jsonl import Row, read_json, read_lines
 from ncs.errors import BadInput
 from ncs.files import replace_file
+from ncs.search.question import check_length
 from ncs.types import Query
 
 NOT_FOUND = "NF"
@@ -72,6 +73,7 @@ def _question(values: object, place: str) -> Question:
     id, question, answer = str(row.values.get("stackoverflow_id", "")), row.text("question"), row.text("answer")
     if not (id and question.strip() and answer.strip()):
         raise BadInput(f"{place} lacks stackoverflow_id, question or answer; correct it")
+    check_length(question)
     return Question(Query(id, question), answer, row.texts("examples_url"))
 
 
@@ -141,7 +143,7 @@ def _header(systems: Iterable[str]) -> list[str]:
 def _rank(text: str, place: str) -> int | None:
     if text == NOT_FOUND:
         return None
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
+    if not re.fullmatch("0*[1-9][0-9]{0,8}", text):
         raise BadInput(f"{place}: the rank {text!r} is neither {NOT_FOUND} nor a number from 1; correct that line")
     return int(text)
 

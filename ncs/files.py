@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import json
 import os
 import re
@@ -33,6 +34,11 @@ _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) 
 _WRITE = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _CREATE, _APPEND = _WRITE | os.O_EXCL, _WRITE | os.O_APPEND | getattr(os, "O_NONBLOCK", 0)
 
+LONGEST_LINE = 64 << 20
+"""Characters of a line of JSON."""
+RATIO = 100
+"""Characters that a byte of a gzip file may hold; those of code are 5, and of a bomb 1,000."""
+
 
 def open_regular(path: Path | str, *, follow: bool = True) -> BinaryIO:
     """Open a regular file for reading; never waits, as opening a pipe or a terminal would.
@@ -53,6 +59,17 @@ def read_regular(path: Path | str, limit: int, *, follow: bool = True) -> bytes:
     if len(data) > limit:
         raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", str(path))
     return data
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """Lines of a file in UTF-8, gzip by its name; raises OSError (EFBIG) for endless ones, as of a gzip bomb."""
+    left = max(LONGEST_LINE, RATIO * path.stat().st_size)
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+        while line := file.readline(LONGEST_LINE):
+            left -= len(line)
+            if left < 0 or len(line) == LONGEST_LINE:
+                raise OSError(errno.EFBIG, "its lines are endless", str(path))
+            yield line
 
 
 def read_json(path: Path, *, follow: bool = True) -> Any:

@@ -13,6 +13,7 @@ from ncs.errors import BROKEN, BadInput
 from ncs.learn.confidence import is_confident
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
+from ncs.search.question import check_length
 from ncs.search.rankers import DEFAULT_RANKER, FITTED, ON_REQUEST, Ranker, create_ranker
 from ncs.storage.arrays import both
 from ncs.storage.document_facts import DocumentFacts
@@ -21,6 +22,9 @@ from ncs.storage.filters import at_matching_location
 from ncs.storage.snapshot import Description, Snapshot, find_damage, open_snapshot
 from ncs.text.tokens import tokenize
 from ncs.types import Document, Hit, Location
+
+UNKNOWN_WORDS = 20
+"""Unknown words of a query that are named, each compared with all words: pasted text has hundreds."""
 
 if TYPE_CHECKING:
     from ncs.build.request import BeforeCommit, Changes, Ingest
@@ -225,6 +229,7 @@ class Index:
         explain: bool = False,
     ) -> Results:
         """`search`, with the ranking behind the hits, and with explain an explanation of scores."""
+        check_length(text)
         filters = filters or Filters()
         with self.reading():
             loaded, allowed = self.ranker(ranker), self._allowed(filters)
@@ -285,11 +290,12 @@ class Index:
         return table
 
     def unknown_words(self, text: str) -> dict[str, list[str]]:
-        """Words of a query that are in no document, each with known words of similar spelling."""
+        """The first words of a query that are in no document, each with known words of similar spelling."""
         with self.reading():
             lexical = self._bm25()
             terms = lexical.postings.terms(lexical.query_words(text))
-            return {term.word: self.spelling_suggestions(term.word) for term in terms if not term.documents}
+            unknown = list(dict.fromkeys(term.word for term in terms if not term.documents))[:UNKNOWN_WORDS]
+            return {word: self.spelling_suggestions(word) for word in unknown}
 
     def spelling_suggestions(self, word: str, n: int = 3) -> list[str]:
         """Vocabulary words of similar spelling, the nearest and more frequent first."""

@@ -41,7 +41,7 @@ def explain_attention(
 
     with open_index(index) as opened_index:
         loaded = Head.load(head) if head else cast("UnifRanker", opened_index.ranker("unif")).head
-        hits = opened_index.ranker().search(text, 1)
+        hits = opened_index.results(text, 1).ranking.hits
         if not hits:
             say(f"ncs: no match for {text!r}")
             raise typer.Exit(NOTHING_FOUND)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ncs.errors import BadInput
+from ncs.search.question import check_length
 from ncs.storage.documents import LINE, Documents
 
 GRADE = re.compile("-?[0-9]{1,9}")
@@ -41,6 +42,7 @@ def read_feedback(path: Path, documents: Documents, *, qrels: Path | None = None
     judgments = _with_qrels(path, qrels, finder) if qrels else _judgments(path, finder)
     rows_of: dict[str, dict[int, bool]] = {}
     for text, rows in judgments:
+        check_length(text)
         rows_of.setdefault(text, {}).update(rows)
     return [
         Feedback(text, tuple(row for row in rows if rows[row]), tuple(row for row in rows if not rows[row]))

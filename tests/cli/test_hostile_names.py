@@ -15,7 +15,14 @@ from tests.command import invoke
 from tests.gitrepo import write
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
-NAMES = ("a\nb.py", "\x1b[31mred.py", "\x9b31mcsi.py", "[red]bold[-red].py", "[link=http:evil]x.py", "\u202egnp.py")
+NAMES: tuple[str, ...] = (
+    "a\nb.py",
+    "\x1b[31mred.py",
+    "\x9b31mcsi.py",
+    "[red]bold[-red].py",
+    "[link=http:evil]x.py",
+    "\u202egnp.py",
+)
 NAMES += ("n\rn.py", "d\n1. forged  x.py:1  9.0000/x.py", "li\u2028ne.py", "t\tb.py", os.fsdecode(b"bad\xff.py"))
 CODE = "def hide_keyboard_{0}(view):\n    return view.hide('soft keyboard', {0})\n"
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
