@@ -177,13 +177,9 @@ class Tuned:
 def tune(snapshot: Snapshot, feedback: Sequence[Feedback], *, force: bool = False) -> Tuned:
     """Fit to all queries, judge by cross-validation, write where that wins or is forced.
 
-        For a query with wrong functions only, all other candidates count as right: such queries are fitted, not measured.
-        Raises BadInput for fewer than MIN_QUERIES queries with right functions, or none whose function is found at all;
-    <<<<<<< HEAD
-        IndexFolderError where the index cannot be written, NcsError where it is not trusted.
-    =======
-        IndexBusy while it is written to, NcsError where it cannot be.
-    >>>>>>> main
+    For a query with wrong functions only, all other candidates count as right: such queries are fitted, not measured.
+    Raises BadInput for fewer than MIN_QUERIES queries with right functions, or none whose function is found at all;
+    IndexBusy while it is written to, NcsError where it cannot be or is not trusted.
     """
     check_trust(snapshot.folder, snapshot.description)
     answered, unanswered = [each for each in feedback if each.rows], [each for each in feedback if not each.rows]
