@@ -170,13 +170,13 @@ def test_the_library_refuses_what_commands_refuse(room: Path) -> None:
 
 def test_a_server_answers_and_says_so(room: Path) -> None:
     with closing(LiveIndex("clone", room / "clone" / ".ncs")) as live:
-        answer = json.loads(search(live, SearchRequest(query="secret password", explain=True)))
+        answer = json.loads(search(live, SearchRequest.model_validate({"query": "secret password", "explain": True})))
         assert NOTE in answer["notes"][0]
-        assert json.loads(info(live, IndexRequest()))["trusted"] is False
+        assert json.loads(info(live, IndexRequest.model_validate({})))["trusted"] is False
         (state,) = json.loads(indexes([live], {}))["indexes"]
         assert state["trusted"] is False
         with pytest.raises(NcsError, match="'endpoint' is not used"):
-            search(live, SearchRequest(query="secret password", ranker="endpoint"))
+            search(live, SearchRequest.model_validate({"query": "secret password", "ranker": "endpoint"}))
         assert CANARY not in json.dumps(answer)
 
 

@@ -38,8 +38,8 @@ from ncs.storage.document_facts import write_facts, write_languages
 from ncs.storage.documents import NAME, DocumentTable
 from ncs.storage.file_roles import FOLDER, FileRoleTable
 from ncs.storage.files import BROKEN, FAILED, FILES, FileEntry, FileTable
-from ncs.storage.snapshot import PENDING, SEGMENTS, STATISTICS, Description, Snapshot, open_snapshot
-from ncs.storage.trust import stored_root
+from ncs.storage.snapshot import PENDING, SEGMENTS, STATISTICS, Description, Snapshot, open_snapshot, read_description
+from ncs.storage.trust import check_trust, stored_root
 from ncs.storage.words import WordTable
 
 if TYPE_CHECKING:
@@ -339,7 +339,7 @@ def add_rankers(folder: Path | str, texts: Sequence[str], *, track: Track = sile
     Raises what opening an index raises, IndexBusy, and BadInput for rankers that cannot be fitted.
     """
     folder, clock = Path(folder), Clock()
-    open_snapshot(folder, Snapshot.close)  # fail before taking the lock if there is no index
+    check_trust(folder, read_description(folder))  # fail before a ranker asks its server
     rankers = requested_rankers(texts)
     names = [ranker.name for ranker in rankers]
     with open_writer(folder) as writer, open_snapshot(folder, lambda snapshot: snapshot) as snapshot:
@@ -351,7 +351,7 @@ def add_rankers(folder: Path | str, texts: Sequence[str], *, track: Track = sile
             with clock(ranker.name):
                 _fit(ranker, copies, statistics, track)
         parts = [(path, segment.documents) for path, segment in zip(copies, snapshot.segments, strict=True)]
-        tombstones = snapshot.tombstones
+        tombstones = snapshot.tombstones.copy()
         for path, segment in zip(copies, snapshot.segments, strict=True):  # new numbers are above all old ones
             tombstones[tombstones[:, 0] == int(segment.name), 0] = int(path.name)
         description = snapshot.description
