@@ -26,7 +26,6 @@ from ncs.sources.filters import Filter, FolderFilter, Limits
 from ncs.sources.ignore import NCSIGNORE
 from ncs.sources.repositories import Repository
 
-_SMALL_BYTES = 64 << 20  # no archive below this is called a bomb
 _SPOOLED_BYTES = 64 << 20  # contents of a tar held in memory; more goes into an unnamed file
 _HEADER_BYTES = 1 << 16  # of one member of a tar; real headers have some kilobytes
 _DIRECTORY_BYTES = 128  # of one member of a zip, on average; real ones have less than a hundred
@@ -62,7 +61,7 @@ def files(repository: Repository, filter: Filter) -> Iterator[RawFile]:
         top = _common_top(members)
         ignores = repository.ignores
         if ncsignore := members.get(top + NCSIGNORE):
-            rules = filter.rules(ignore.parse, _content(ncsignore, filter) or b"", repository.prefix)
+            rules = filter.rules(ignore.parse, _content(ncsignore, filter), repository.prefix)
             ignores = ignores.with_ncs(rules)
         folders = FolderFilter(repository.prefix, ignores, filter)
         for member in sorted(members.values(), key=lambda member: os.fsencode(member.path)):
@@ -92,7 +91,7 @@ def _members(repository: Repository, file: IO[bytes], filter: Filter) -> Iterato
         start = file.read(6)
         file.seek(0)
         size = os.fstat(file.fileno()).st_size
-        allowed = min(filter.limits.archive_bytes, max(_SMALL_BYTES, filter.limits.archive_ratio * size))
+        allowed = min(filter.limits.archive_bytes, filter.limits.unpacked(size))
         try:
             if start.startswith(b"PK"):
                 archive = zipfile.ZipFile(cast(IO[bytes], _Directory(file, filter.limits)))

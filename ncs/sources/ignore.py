@@ -163,9 +163,12 @@ class TooLarge(SourceError):
         )
 
 
-def parse(data: bytes, *, base: str = "", above: str = "", path: Path | str = "") -> IgnoreFile | None:
-    """The patterns of an ignore file; None where it has none. Raises TooLarge."""
-    if len(data) > MAX_BYTES or sum(map(data.count, (b"*", b"?", b"[", b"\\"))) > MAX_PATTERNS:
+def parse(data: bytes | None, *, base: str = "", above: str = "", path: Path | str = "") -> IgnoreFile | None:
+    """The patterns of an ignore file; None where it has none. data: None where it is too large to be read.
+
+    Raises TooLarge.
+    """
+    if data is None or len(data) > MAX_BYTES or sum(map(data.count, (b"*", b"?", b"[", b"\\"))) > MAX_PATTERNS:
         raise TooLarge(path or base + NCSIGNORE)
     lines = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n")
     parsed = (pattern for number, line in enumerate(lines) if (pattern := parse_line(line, number)) is not None)

@@ -18,7 +18,7 @@ from ncs.sources.repositories import (
     Repository,
     archive_suffix,
     display_folder,
-    exclude_file,
+    looks_bare,
     plain_folder,
     repository_at,
 )
@@ -154,7 +154,8 @@ def files_of(
 ) -> Iterator[RawFile]:
     """The files of one repository; repositories and archives below it go to `discovered`."""
     try:
-        if repository.kind == "blobs" or (revision is not None and repository.git_dir is not None):
+        in_git = repository.kind == "work tree" or bool(repository.subfolder)
+        if repository.kind == "blobs" or (revision is not None and in_git):
             yield from git.files(repository, filter, revision)
         elif repository.kind == "archive" and revision is None:
             yield from archives.files(repository, filter)
@@ -184,8 +185,9 @@ def _files_of_folder(
     Links are not followed, as in ripgrep: so no file is read twice and loops end. Other roots are skipped here.
     """
     ignores = repository.ignores
-    if repository.git_dir is not None and not repository.subfolder:
-        ignores = ignores.with_git(filter.rules(ignore.load, exclude_file(repository.git_dir), repository.prefix))
+    if repository.git is not None and not repository.subfolder:
+        ignores = ignores.with_git(filter.rules(ignore.load, repository.git.exclude_file, repository.prefix))
+    bare = repository.kind == "folder" and not repository.subfolder
     at = len(str(repository.path / "x")) - 1
     stack = [_entries(str(repository.path), repository.prefix, ignores, filter, None)]
     while stack:
@@ -199,7 +201,7 @@ def _files_of_folder(
             continue
         if is_folder:
             if filter.reaches(entry.path) and filter.folder(path + "/", ignores):
-                stack.append(_entries(entry.path, path + "/", ignores, filter, discovered))
+                stack.append(_entries(entry.path, path + "/", ignores, filter, discovered, bare))
         elif (
             repository.kind == "folder"
             and path == entry.name
@@ -213,11 +215,12 @@ def _files_of_folder(
 
 
 def _entries(
-    folder: str, prefix: str, ignores: Ignores, filter: Filter, discovered: Discovered | None
+    folder: str, prefix: str, ignores: Ignores, filter: Filter, discovered: Discovered | None, bare: bool = True
 ) -> Iterator[tuple[Entry, bool, Ignores]]:
     """(entry, whether it is a folder, the rules that hold here) in the order of full paths.
 
     Nothing of a folder that is a repository, a virtual environment or an index, but for the top (discovered: None).
+    bare: whether bare repositories are repositories here.
     """
     try:
         with os.scandir(folder) as scan:
@@ -227,9 +230,14 @@ def _entries(
         return
     if discovered is not None:
         may_be = ".git" in entries or "objects" in entries  # a Path for every folder is slow
-        if may_be and (repository := repository_at(Path(folder), entries, prefix, ignores)):
+        if may_be and (repository := repository_at(Path(folder), entries, prefix, ignores, bare=bare)):
             discovered(repository)
             return
+        if may_be and not bare and looks_bare(Path(folder), entries):
+            filter.skipped.note(
+                f"{printable(prefix)[:-1]}: read as a plain folder, since it lies in a work tree; to read it as a"
+                f" bare repository, name it"
+            )
         if "pyvenv.cfg" in entries and ignores.by_ncsignore(prefix) is None:
             filter.skipped.add("vendored folders")
             return
