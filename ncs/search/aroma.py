@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ncs.errors import BadInput
 from ncs.extract.languages import LANGUAGES
+from ncs.text.quotes import blank_openings
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -358,6 +359,8 @@ def parse(code: bytes, language: str) -> Parsed:
 
 def _cleaned(code: bytes, syntax: Syntax) -> bytes:
     if not syntax.markup:
+        for opening, closing in ((b"<!--", b"-->"), (b"<?xml", b">")):
+            code = blank_openings(code, opening, closing, b"<" + b" " * (len(opening) - 1))
         code = _TAG.sub(b"", code)
     if syntax.indented:
         return dedent(code.decode(errors="replace")).encode()
