@@ -89,6 +89,9 @@ _SELECTORS = frozenset({".", "->", "::", "?.", "?->", "&.", "!!."})
 _WITHIN = frozenset({None, "name", "pattern", "left", "declarator", "bound_identifier"})
 """Fields whose names are declared if the enclosing part is."""
 
+MAX_SCOPES = 64
+"""Scopes around a name in which its declaration is sought."""
+
 
 class Scope:
     """A function, or the whole piece: the names of its local variables, and the scope around it."""
@@ -110,9 +113,11 @@ class Token(NamedTuple):
     def owner(self) -> Scope | None:
         """The scope that declares the variable it names; None if it names none."""
         scope = self.scope if self.variable else None
-        while scope and self.text not in scope.names:
+        for _ in range(MAX_SCOPES):
+            if scope is None or self.text in scope.names:
+                return scope
             scope = scope.outer
-        return scope
+        return None
 
 
 class _Place(NamedTuple):
