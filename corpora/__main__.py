@@ -40,6 +40,7 @@ from ncs.console import tracker
 from ncs.errors import BadInput
 from ncs.exit_status import main_program
 from ncs.extract import language_of
+from ncs.files import replace_file
 
 
 @main_program("corpora", interrupted="the same command resumes from here")
@@ -184,7 +185,7 @@ def _score_sheet(options: argparse.Namespace) -> int:
         answered = "/".join(str(figures[f"answered_{k}"]) for k in (1, 5, 10))
         sys.stdout.write(f"{system:20} Answered@1/5/10 {answered:12} MRR {figures['mrr']:.3f}\n")
     if options.out:
-        options.out.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+        replace_file(options.out, json.dumps(values, indent=1) + "\n")
     return 0
 
 

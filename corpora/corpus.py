@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 from corpora.jsonl import Row, read_lines, read_rows, write_rows
 from corpora.program import read_program
 from ncs.errors import BadInput
+from ncs.files import replace_file
 from ncs.types import FIELDS, Document, Field, Qrels, Query, Run, Tokens
 
 T = TypeVar("T")
@@ -118,13 +119,13 @@ def write_beir(corpus: Corpus, folder: Path) -> None:
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
     write_rows(folder / "corpus.jsonl", map(_to_beir, corpus.documents()))
     write_rows(folder / "queries.jsonl", ({"_id": query.id, "text": query.text} for query in corpus.queries))
-    with (folder / "qrels" / "test.tsv").open("w", encoding="utf-8") as file:
-        file.write(QRELS_HEADER + "\n")
-        for query_id, grades in corpus.qrels.items():
-            for document_id, grade in grades.items():
-                if any(mark in query_id + document_id for mark in "\t\r\n"):
-                    raise BadInput(f"the ids {query_id!r}, {document_id!r} hold a tab or line end; rename them")
-                file.write(f"{query_id}\t{document_id}\t{grade}\n")
+    lines = [QRELS_HEADER + "\n"]
+    for query_id, grades in corpus.qrels.items():
+        for document_id, grade in grades.items():
+            if any(mark in query_id + document_id for mark in "\t\r\n"):
+                raise BadInput(f"the ids {query_id!r}, {document_id!r} hold a tab or line end; rename them")
+            lines.append(f"{query_id}\t{document_id}\t{grade}\n")
+    replace_file(folder / "qrels" / "test.tsv", "".join(lines))
 
 
 def add_judgment(qrels: dict[str, dict[str, int]], query: str, document: str, grade: str, place: str) -> None:

@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from corpora.corpus import first_repeated
+from corpora.jsonl import json_line
 from ncs import __version__
 from ncs.errors import BadInput, MissingExtra, SourceError
+from ncs.files import append_file, open_replacement, replace_file
 from ncs.progress import Track, silent
 
 if TYPE_CHECKING:
@@ -132,7 +134,7 @@ class _Part:
         etag = headers.get("ETag", "")
         validator = etag if etag and not etag.startswith("W/") else headers.get("Last-Modified", "")
         self.bytes.unlink(missing_ok=True)
-        self.state.write_text(json.dumps({"url": self.file.url, "validator": validator}), encoding="utf-8")
+        replace_file(self.state, json.dumps({"url": self.file.url, "validator": validator}))
 
     def finish(self, *, resumed: bool) -> str:
         """Verify the bytes and rename them to the path; returns their SHA-256."""
@@ -237,7 +239,7 @@ class Client:
         if not had:
             part.start(response.headers)
         size = had
-        with part.bytes.open("ab") as file:
+        with append_file(part.bytes) as file:
             for block in response.iter_raw():
                 size += len(block)
                 if self.stop.is_set():
@@ -255,7 +257,7 @@ def _total(response: httpx.Response) -> int:
     """Bytes of the whole file, -1 where the response does not say."""
     header = "Content-Length" if response.status_code == 200 else "Content-Range"
     total = response.headers.get(header, "").rpartition("/")[2].strip()
-    return int(total) if total.isdigit() else -1
+    return int(total) if re.fullmatch("[0-9]{1,18}", total) else -1
 
 
 def _continues(response: httpx.Response, had: int) -> bool:
@@ -269,7 +271,7 @@ def _refusal(part: _Part, response: httpx.Response) -> Exception:
         return _Retry(f"the server does not resume where it stopped ({response.status_code})")
     status, after = f"{response.status_code} {response.reason_phrase}".strip(), response.headers.get("Retry-After", "")
     if response.status_code in RETRIED or (response.status_code == 403 and after):
-        return _Retry(status, float(after) if after.isdigit() else 0.0)
+        return _Retry(status, float(after) if re.fullmatch("[0-9]{1,18}", after) else 0.0)
     return NotFetched(f"{part.file.url}: {status}", final=True)
 
 
@@ -304,14 +306,14 @@ def fetch_all(
             raise BadInput(f"another process is fetching into {folder}; wait until it is done") from None
         downloads = Downloads()
         missing = _missing(files, folder, again, downloads)
-        record = stack.enter_context((folder / RECORD).open("a", encoding="utf-8"))
+        record = stack.enter_context(append_file(folder / RECORD))
         if record.tell():
-            record.write("\n")  # ends a torn line
+            record.write(b"\n")  # ends a torn line
         client = stack.enter_context(Client(jobs=jobs, tries=tries))
         results = stack.enter_context(_results(missing, folder, jobs, client, then))
         in_a_row = 0
         for row in track(results, "fetching", total=len(missing), unit="files"):
-            record.write(json.dumps(row, ensure_ascii=False) + "\n")
+            record.write(json_line(row))
             record.flush()
             if row["status"] == "done":
                 downloads.arrived += 1
@@ -387,26 +389,28 @@ def filter_zip(path: Path, accepts: Callable[[str], bool], *, limit: int = UNPAC
 
     The archive is replaced atomically. Raises NotFetched, and removes it, if it is damaged or over the limit.
     """
-    part = path.with_name(path.name + ".slim")
     try:
-        with zipfile.ZipFile(path) as source_zip, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as target_zip:
+        with (
+            open_replacement(path) as part,
+            zipfile.ZipFile(path) as source_zip,
+            zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as target_zip,
+        ):
             members = [member for member in source_zip.infolist() if _is_safe(member) and accepts(member.filename)]
             if sum(member.file_size for member in members) > limit:
                 raise NotFetched(f"{path.name} holds over {limit} bytes of source files", final=True)
             for member in members:
+                if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise NotImplementedError("packed by a method that has no bounds")
                 entry = zipfile.ZipInfo(member.filename, member.date_time)
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 with source_zip.open(member) as source, target_zip.open(entry, "w") as target:
-                    shutil.copyfileobj(source, target)  # zipfile reads no more than the size it names, and checks it
-        part.replace(path)
+                    shutil.copyfileobj(source, target)  # in pieces; zipfile ends at the size it names, and checks it
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
         path.unlink()
         raise NotFetched(f"{path.name} is damaged or no archive ({error})", final=False) from error
     except NotFetched:
         path.unlink()
         raise
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _is_safe(member: zipfile.ZipInfo) -> bool:
@@ -414,4 +418,5 @@ def _is_safe(member: zipfile.ZipInfo) -> bool:
         place(Path(), member.filename)
     except BadInput:
         return False
-    return not member.is_dir() and not stat.S_ISLNK(member.external_attr >> 16)
+    bounded = member.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the others unpack without a limit
+    return bounded and not member.is_dir() and not stat.S_ISLNK(member.external_attr >> 16)

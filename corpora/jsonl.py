@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from ncs.errors import BadInput
+from ncs.files import open_replacement, text_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,10 @@ def parse_row(line: str | bytes, place: str) -> Row:
     """The JSON object that a line holds; BadInput, naming its place, for anything else."""
     try:
         values = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise BadInput(f"{place}: not JSON ({error.msg}); correct that line") from None
     except UnicodeDecodeError as error:
         raise BadInput(f"{place}: not UTF-8 ({error.reason}); fetch the file again") from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{place}: not JSON ({getattr(error, 'msg', error)}); correct that line") from None
     if not isinstance(values, dict):
         raise BadInput(f"{place}: not a JSON object; correct that line")
     return Row(values, place)
@@ -73,15 +74,14 @@ def read_json(path: Path, remedy: str) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInput(f"there is no {path}; {remedy}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{path} is not JSON ({error}); fetch the file again") from None
 
 
 def read_lines(path: Path) -> Iterator[str]:
     """Lines of a text file, gzip by its name; BadInput where it is missing, damaged or not UTF-8."""
     try:
-        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
-            yield from file
+        yield from text_lines(path)
     except FileNotFoundError:
         raise BadInput(f"there is no {path}; check its name, or name the data folder with --data or NCS_DATA") from None
     except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
@@ -90,16 +90,11 @@ def read_lines(path: Path) -> Iterator[str]:
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> int:
     """Write one JSON object per line, gzip by name; returns their number. The file is replaced at the end."""
-    part = path.with_name(path.name + ".part")
     number = 0
-    try:
-        with open_gzip(part) if path.suffix == ".gz" else part.open("wb") as file:
-            for row in rows:
-                file.write(json_line(row))
-                number += 1
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with open_gzip(path) if path.suffix == ".gz" else open_replacement(path) as file:
+        for row in rows:
+            file.write(json_line(row))
+            number += 1
     return number
 
 
@@ -110,6 +105,6 @@ def json_line(row: Mapping[str, object]) -> bytes:
 
 @contextmanager
 def open_gzip(path: Path, level: int = 6) -> Iterator[IO[bytes]]:
-    """A gzip file to write, without name and time in its header: the same lines give the same bytes."""
-    with path.open("wb") as raw, gzip.GzipFile("", "wb", level, raw, mtime=0) as file:
+    """A gzip file to replace, without name and time in its header: the same lines give the same bytes."""
+    with open_replacement(path) as raw, gzip.GzipFile("", "wb", level, raw, mtime=0) as file:
         yield cast("IO[bytes]", file)

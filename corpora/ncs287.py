@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +22,8 @@ from corpora.corpus import first_repeated
 from corpora.download import RemoteFile
 from corpora.jsonl import Row, read_json, read_lines
 from ncs.errors import BadInput
+from ncs.files import replace_file
+from ncs.search.question import check_length
 from ncs.types import Query
 
 NOT_FOUND = "NF"
@@ -70,6 +73,7 @@ def _question(values: object, place: str) -> Question:
     id, question, answer = str(row.values.get("stackoverflow_id", "")), row.text("question"), row.text("answer")
     if not (id and question.strip() and answer.strip()):
         raise BadInput(f"{place} lacks stackoverflow_id, question or answer; correct it")
+    check_length(question)
     return Question(Query(id, question), answer, row.texts("examples_url"))
 
 
@@ -139,7 +143,7 @@ def _header(systems: Iterable[str]) -> list[str]:
 def _rank(text: str, place: str) -> int | None:
     if text == NOT_FOUND:
         return None
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
+    if not re.fullmatch("0*[1-9][0-9]{0,8}", text):
         raise BadInput(f"{place}: the rank {text!r} is neither {NOT_FOUND} nor a number from 1; correct that line")
     return int(text)
 
@@ -149,11 +153,12 @@ def write_score_sheet(posts: Sequence[str], ranks: Mapping[str, Sequence[int | N
 
     ranks: system -> the rank of the first correct hit for each of the posts, in their order.
     """
-    with path.open("w", encoding="utf-8", newline="") as file:
-        sheet = csv.writer(file)
-        sheet.writerow(_header(ranks))
-        for number, (post, *row) in enumerate(zip(posts, *ranks.values(), strict=True), 1):
-            sheet.writerow([number, post, *(NOT_FOUND if rank is None else rank for rank in row)])
+    table = io.StringIO(newline="")
+    sheet = csv.writer(table)
+    sheet.writerow(_header(ranks))
+    for number, (post, *row) in enumerate(zip(posts, *ranks.values(), strict=True), 1):
+        sheet.writerow([number, post, *(NOT_FOUND if rank is None else rank for rank in row)])
+    replace_file(path, table.getvalue())
 
 
 def figures(ranks: Sequence[int | None]) -> dict[str, float]:

@@ -21,6 +21,8 @@ from ncs.types import Document, Query
 PROGRAMS = "eval_java_nlp2api.jsonl.gz"
 RELEASE = "nlp2api/NLP2API.zip"
 """In the data folder: GitHub's archive of masud-technope/NLP2API-Replication-Package, or the part that is read."""
+MAX_BYTES = 16 << 20
+"""Of one file of the archive."""
 _QUESTIONS, _CODE = "oracle-310.txt", "oracle-310-code/"
 
 
@@ -53,14 +55,19 @@ def _released(path: Path) -> Iterator[Row]:
     try:
         with zipfile.ZipFile(path) as archive:
             files = {name.partition("/")[2]: name for name in archive.namelist()}
-            lines = _text(archive.read(files[_QUESTIONS])).splitlines()
+            lines = _text(_read(archive, files[_QUESTIONS])).splitlines()
             for number, question in enumerate(lines[::2], 1):
-                code = _text(archive.read(files[f"{_CODE}{number}.java"])).replace("\r\n", "\n")
+                code = _text(_read(archive, files[f"{_CODE}{number}.java"])).replace("\r\n", "\n")
                 yield Row({"id": str(number), "query": question.strip(), "code": code}, f"{path}: question {number}")
     except KeyError as error:
         raise BadInput(f"{path} lacks {error}; get it again with: python -m corpora fetch nlp2api DATA") from None
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise BadInput(f"{path} is damaged ({error}); fetch the file again") from None
+
+
+def _read(archive: zipfile.ZipFile, name: str) -> bytes:
+    with archive.open(name) as file:
+        return file.read(MAX_BYTES)
 
 
 def _text(data: bytes) -> str:

@@ -10,16 +10,18 @@ from pathlib import Path
 from corpora.corpus import add_judgment
 from corpora.jsonl import read_lines
 from ncs.errors import BadInput
+from ncs.files import replace_file
 from ncs.types import Qrels, Run
 
 
 def write_run(run: Run, path: Path, *, tag: str = "ncs") -> None:
     """`query Q0 document rank score tag`, best first; BadInput for an id with white space."""
-    with path.open("w", encoding="utf-8") as file:
-        for query, scores in run.items():
-            order = sorted(scores.items(), key=lambda pair: -pair[1])
-            for rank, (document, score) in enumerate(order, 1):
-                file.write(f"{_id(query)} Q0 {_id(document)} {rank} {float(score)!r} {tag}\n")
+    lines = (
+        f"{_id(query)} Q0 {_id(document)} {rank} {float(score)!r} {tag}\n"
+        for query, scores in run.items()
+        for rank, (document, score) in enumerate(sorted(scores.items(), key=lambda pair: -pair[1]), 1)
+    )
+    replace_file(path, "".join(lines))
 
 
 def read_run(path: Path) -> Run:
@@ -40,10 +42,12 @@ def read_run(path: Path) -> Run:
 
 def write_qrels(qrels: Qrels, path: Path) -> None:
     """`query 0 document grade`; BadInput for an id with white space."""
-    with path.open("w", encoding="utf-8") as file:
-        for query, grades in qrels.items():
-            for document, grade in grades.items():
-                file.write(f"{_id(query)} 0 {_id(document)} {grade}\n")
+    lines = (
+        f"{_id(query)} 0 {_id(document)} {grade}\n"
+        for query, grades in qrels.items()
+        for document, grade in grades.items()
+    )
+    replace_file(path, "".join(lines))
 
 
 def read_qrels(path: Path) -> Qrels:

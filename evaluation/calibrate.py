@@ -32,9 +32,11 @@ from ncs.console import tracker
 from ncs.errors import BadInput, SourceError
 from ncs.exit_status import main_program
 from ncs.extract import extract, language_of
+from ncs.files import replace_file
 from ncs.index import Index
 from ncs.progress import Track, silent
-from ncs.sources.git import ObjectReader
+from ncs.sources import Limits
+from ncs.sources.git import Git, ObjectReader
 from ncs.sources.ignore import NO_IGNORES
 from ncs.sources.repositories import Repository, repository_at
 from ncs.types import Document
@@ -90,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        replace_file(options.out, json.dumps(record, indent=1) + "\n")
     return 0
 
 
@@ -169,9 +171,10 @@ def function_at(clone: Repository, link: Link) -> Document | None:
     """The function at a link's lines: at its commit, or at HEAD where the commit has no such file."""
     if (language := language_of(link.path)) is None:
         return None
-    with closing(ObjectReader(clone)) as objects:
+    with Git(clone) as git, closing(ObjectReader(git)) as objects:
         for revision in (link.commit, "HEAD"):
-            if (file := objects.read(f"{revision}:{link.path}")) is not None:
+            file = objects.read(f"{revision}:{link.path}", Limits().of(link.path))
+            if file is not None and file.content is not None:
                 with suppress(SourceError):
                     return at_lines(extract(file.content, language), link.first, link.last)
     return None

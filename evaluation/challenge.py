@@ -19,6 +19,7 @@ from corpora.codesearchnet.challenge import Grades, read_annotations, read_queri
 from evaluation.measures import challenge_ndcg, mean
 from ncs.console import show_table
 from ncs.exit_status import main_program
+from ncs.files import replace_file
 from ncs.types import Run
 
 FIGURES = ("queries", "ndcg_within", "ndcg_all", "covered")
@@ -61,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]
     show_table("CodeSearchNet's Challenge", rows, columns)
     if options.json:
-        options.json.write_text(json.dumps(results, indent=1) + "\n")
+        replace_file(options.json, json.dumps(results, indent=1) + "\n")
     return 0
 
 

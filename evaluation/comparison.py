@@ -17,6 +17,7 @@ from evaluation.experiments import MEASURES, read
 from evaluation.measures import Comparison, compare, evaluate, mean
 from evaluation.reports import markdown_table
 from ncs.errors import BadInput
+from ncs.files import replace_file
 
 Values = Mapping[str, Mapping[str, float]]
 """measure -> query id -> value."""
@@ -106,4 +107,4 @@ def write(compared: Sequence[Compared], path: Path) -> None:
     rows = [asdict(each) for each in compared]
     for row in rows:
         row["found"] = row.pop("comparison")
-    path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    replace_file(path, json.dumps(rows, indent=1) + "\n")

@@ -22,6 +22,7 @@ from evaluation.machine import commit, machine
 from evaluation.measures import CHALLENGE, challenge_ndcg, evaluate, mean
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
+from ncs.files import replace_file
 from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.search.baselines.dense import DenseRanker, text_of
@@ -148,7 +149,7 @@ def write_json(values: Mapping[str, Any], path: Path) -> None:
     """Write a result file, lists of plain values on one line."""
     text = json.dumps(values, indent=1)
     text = re.sub(r"\[[^][{}]*\]", lambda list_: " ".join(list_[0].split()).replace("[ ", "[").replace(" ]", "]"), text)
-    path.write_text(text + "\n", encoding="utf-8")
+    replace_file(path, text + "\n")
 
 
 def read(path: Path) -> Experiment:

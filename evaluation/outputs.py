@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from evaluation.experiments import BASELINE, Build, Experiment, Ranked
 from evaluation.measures import compare, interval
 from evaluation.reports import Pair, first_ranks, section, splits
 from ncs.errors import BadInput
+from ncs.files import replace_file
 
 
 def write_csv(results: Sequence[Experiment], path: Path) -> None:
@@ -25,10 +27,11 @@ def write_csv(results: Sequence[Experiment], path: Path) -> None:
         for suffix, measures in splits(experiment).items()
     ]
     columns = dict.fromkeys(name for row in rows for name in row)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(columns), restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    table = io.StringIO(newline="")
+    writer = csv.DictWriter(table, list(columns), restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    replace_file(path, table.getvalue())
 
 
 def _csv_row(
@@ -127,7 +130,7 @@ def write_outputs(results: Sequence[Experiment], files: Mapping[str, Path | None
         elif kind == "sheet":
             write_score_sheets(results[0], path)
         elif kind == "markdown":
-            path.write_text("\n".join(section(each.corpus, each) for each in results), encoding="utf-8")
+            replace_file(path, "\n".join(section(each.corpus, each) for each in results))
         else:
-            path.write_text(page.page(results, pair=pair), encoding="utf-8")
+            replace_file(path, page.page(results, pair=pair))
     return any(files.values())

@@ -45,6 +45,7 @@ from ncs.console import count, say, tracker
 from ncs.errors import BadInput
 from ncs.exit_status import main_program
 from ncs.extract.languages import installed
+from ncs.files import append_file
 from ncs.index import Index
 from ncs.progress import Track
 from ncs.search.aroma import cached_features, similarity
@@ -258,7 +259,7 @@ class Journal:
         if self.path:
             try:
                 size = self._read(self.path) if self.path.exists() else 0
-                self._file = self.path.open("ab")
+                self._file = append_file(self.path)
                 self._file.truncate(size)
                 if not size:
                     self._write(HEADER)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evaluation.measures import interval, mean, paired_interval
-from ncs.console import count
+from ncs.console import count, one_line
 from ncs.errors import BadInput
 
 if TYPE_CHECKING:
@@ -112,5 +112,6 @@ def report(reports: Sequence[RankerReport]) -> str:
     lines += ["", f"missed{by}, no relevant function among the first {SHOWN} hits: {len(missed)}"]
     for miss in missed:
         place = f"at rank {miss.rank}" if miss.rank else f"not among {DEPTH}"
-        lines += [f"  {miss.text}", f"    relevant, {place}: {miss.relevant}", f"    first: {miss.first or 'no hit'}"]
+        texts = miss.text, f"  relevant, {place}: {miss.relevant}", f"  first: {miss.first or 'no hit'}"
+        lines += [f"  {one_line(text)}" for text in texts]
     return "\n".join(lines)

@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _PICTURES = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: 0x2421}
-_REPLACED = [*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000)]
+_REPLACED = [*range(0x80, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
+_REPLACED += range(0xD800, 0xE000)
 _VISIBLE = {**_PICTURES, **dict.fromkeys(_REPLACED, 0xFFFD)}
-"""Control and bidi characters: indexed code must not steer a terminal or hide in it."""
+"""Control and bidi characters and separators of lines: indexed code must not steer a terminal or hide in it."""
+_ESCAPES = {code: f"\\u{code:04x}" for code in (0x7F, *_REPLACED)}
+"""In JSON, which itself escapes the others."""
 
 
 def visible(text: str) -> str:
@@ -34,14 +37,28 @@ def visible(text: str) -> str:
     return text.translate(_VISIBLE)
 
 
+def one_line(text: str) -> str:
+    r"""`visible`, and newlines and tabs are shown, too: for names, which must not look like another line of ours.
+
+    >>> one_line("a.py\n2. b.py")
+    'a.py␊2. b.py'
+    """
+    return visible(text).replace("\n", "␊").replace("\t", "␉")
+
+
 def say(message: str) -> None:
-    """A message on stderr."""
-    print(visible(message), file=sys.stderr)
+    """A message on stderr, in one line."""
+    print(one_line(message), file=sys.stderr)
+
+
+def show_text(text: str) -> None:
+    """Lines on stdout."""
+    print(visible(text.rstrip("\n")))
 
 
 def show_json(value: Any, *, indent: int | None = 2) -> None:
     """One JSON value on stdout, in UTF-8."""
-    print(json.dumps(value, ensure_ascii=False, indent=indent))
+    print(json.dumps(value, ensure_ascii=False, indent=indent).translate(_ESCAPES))
 
 
 def is_fancy() -> bool:
@@ -92,7 +109,7 @@ def show_table(title: str, rows: Iterable[Sequence[str]], columns: Sequence[str]
     """A table on stdout: drawn on a terminal, tab-separated otherwise."""
     if not is_fancy():
         for row in rows:
-            print(visible("\t".join(row)))
+            print("\t".join(map(one_line, row)))
         return
     from rich import box
     from rich.table import Table
@@ -105,7 +122,7 @@ def show_table(title: str, rows: Iterable[Sequence[str]], columns: Sequence[str]
     for column in columns or ("", ""):
         table.add_column(Text(column), overflow="fold")
     for row in rows:
-        table.add_row(*(Text(visible(cell)) for cell in row))
+        table.add_row(*(Text(one_line(cell)) for cell in row))
     console.print(table)
 
 

@@ -46,12 +46,19 @@ class IndexBusy(IndexFolderError):
     """Another process is writing to the index."""
 
 
+BROKEN = (
+    *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError),
+    *(EOFError, MemoryError, RecursionError),
+)
+"""What wrong bytes raise somewhere."""
+
+
 @contextmanager
 def reading(what: object) -> Iterator[None]:
     """Raise IndexDamaged, with the remedy, for files of an index that are missing, damaged or inconsistent."""
     try:
         yield
-    except (OSError, EOFError, ValueError, LookupError, TypeError, BadInput, IndexDamaged) as error:
+    except (*BROKEN, OSError, BadInput, IndexDamaged) as error:
         reason = str(error).partition(";")[0]
         raise IndexDamaged(f"cannot read {what} ({reason}); build the index again") from error
 

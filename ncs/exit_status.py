@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec
@@ -16,9 +17,10 @@ P = ParamSpec("P")
 
 
 def main_program(name: str, interrupted: str = "") -> Callable[[Callable[P, int]], Callable[P, int]]:
-    """Decorates a main function that returns its exit status: NcsError and OSError are 2, ctrl-C is 130.
+    """Decorates a main function that returns its exit status: an error is 2, ctrl-C is 130.
 
     name: the prefix of the line; interrupted: what to do after ctrl-C. A reader that has exited (head) is no error.
+    Only an error that is a mistake of ours has a traceback. Wrong options are for typer to word.
     """
 
     def decorate(main: Callable[P, int]) -> Callable[P, int]:
@@ -36,6 +38,12 @@ def main_program(name: str, interrupted: str = "") -> Callable[[Callable[P, int]
                 if isinstance(error, OSError):
                     line = f"{error.filename or 'the system'}: {error.strerror or error}"
                 say(f"{name}: {' '.join(line.splitlines())}")
+                return FAILED
+            except Exception as error:
+                if type(error).__module__.partition(".")[0] in ("typer", "click"):
+                    raise
+                traceback.print_exc()
+                say(f"{name}: {type(error).__name__}: a mistake in {name}; please report it with the lines above")
                 return FAILED
             except KeyboardInterrupt:
                 say(f"{name}: interrupted; {interrupted}" if interrupted else f"{name}: interrupted")

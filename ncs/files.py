@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 import errno
+import gzip
+import json
 import os
+import re
 import secrets
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from math import prod
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from ncs.errors import BadInput
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+JSON_BYTES = 16 << 20
+"""The largest JSON file that is read; parsed it may take twenty times as much memory."""
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\0.."
+    rb"\{'descr': '([<|][biuf][1248])', 'fortran_order': (False|True), 'shape': \(((?:\d{1,12},? ?){0,4})\), \} *\n",
+    re.DOTALL,
+)
+"""What np.save writes before the numbers. numpy's own reader evaluates a Python literal, and warns of odd ones."""
 
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
-_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_WRITE = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_CREATE, _APPEND = _WRITE | os.O_EXCL, _WRITE | os.O_APPEND | getattr(os, "O_NONBLOCK", 0)
+
+LONGEST_LINE = 64 << 20
+"""Characters of a line of JSON."""
+RATIO = 100
+"""Characters that a byte of a gzip file may hold; those of code are 5, and of a bomb 1,000."""
 
 
 def open_regular(path: Path | str, *, follow: bool = True) -> BinaryIO:
@@ -35,6 +61,49 @@ def read_regular(path: Path | str, limit: int, *, follow: bool = True) -> bytes:
     return data
 
 
+def text_lines(path: Path) -> Iterator[str]:
+    """Lines of a file in UTF-8, gzip by its name; raises OSError (EFBIG) for endless ones, as of a gzip bomb."""
+    left = max(LONGEST_LINE, RATIO * path.stat().st_size)
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+        while line := file.readline(LONGEST_LINE):
+            left -= len(line)
+            if left < 0 or len(line) == LONGEST_LINE:
+                raise OSError(errno.EFBIG, "its lines are endless", str(path))
+            yield line
+
+
+def read_json(path: Path, *, follow: bool = True) -> Any:
+    """The content of a JSON file of at most JSON_BYTES; raises OSError or ValueError."""
+    try:
+        return json.loads(read_regular(path, JSON_BYTES, follow=follow))
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def map_array(path: Path, kind: type[np.generic] | None = None, dimensions: int | None = 1) -> NDArray[Any]:
+    """A .npy file of numbers, memory-mapped; raises OSError or ValueError for anything else.
+
+    kind, dimensions: None for any.
+    """
+    import numpy as np
+
+    with open_regular(path) as file:
+        header = _HEADER.match(file.read(1024))
+        if header is None:
+            raise ValueError("not an array of numbers")
+        dtype: np.dtype[Any] = np.dtype(header[1].decode())
+        shape = tuple(map(int, header[3].replace(b",", b" ").split()))
+        size = os.fstat(file.fileno()).st_size - header.end()
+        if dtype != (kind or dtype) or len(shape) != (dimensions or len(shape)):
+            raise ValueError(f"holds {dtype.name} {shape}")
+        if prod(shape) * dtype.itemsize != size or max(shape, default=1) > max(size, 1 << 16):
+            raise ValueError(f"{size:,} bytes are too few or too many for {shape}")
+        if not size:  # which cannot be mapped
+            return np.zeros(shape, dtype)
+        array: NDArray[Any] = np.memmap(file, dtype, "r", header.end(), shape, "F" if header[2] == b"True" else "C")
+        return array
+
+
 def create_file(path: Path | str) -> BinaryIO:
     """Create a file and open it for writing; a file or link of that name is removed first, never written to."""
     with suppress(FileNotFoundError):
@@ -44,10 +113,21 @@ def create_file(path: Path | str) -> BinaryIO:
 
 def replace_file(path: Path, content: str | bytes) -> None:
     """Replace a file, or a link, atomically and durably."""
+    with open_replacement(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def open_replacement(path: Path) -> Iterator[BinaryIO]:
+    """A new file that replaces a file or a link when it is complete; a device or pipe is written to."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as device:
+            yield device
+        return
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
         with create_file(temporary) as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -55,6 +135,40 @@ def replace_file(path: Path, content: str | bytes) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def append_file(path: Path | str) -> BinaryIO:
+    """Open a regular file, made where there is none, to read it and to write at its end; OSError for a link."""
+    file = os.open(path, _APPEND, 0o600)
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return os.fdopen(file, "a+b")
+    os.close(file)
+    raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+
+def save_array(path: Path, array: ArrayLike) -> None:
+    """Write a .npy file. np.save given a path ignores where the last bytes could not be written."""
+    import numpy as np
+
+    with create_file(path) as file:  # not a BufferedWriter, past which numpy would write
+        np.save(file, array, allow_pickle=False)
+
+
+def reserve(descriptor: int, size: int) -> None:
+    """Take `size` bytes of the disk for a file that is written through memory, where a full disk would be a signal."""
+    if size and hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)
+
+
+def refuse_links(path: Path) -> None:
+    """Raise BadInput where a file or folder is a link, or holds one or anything else but files and folders."""
+    below = (Path(place, name) for place, folders, names in os.walk(path) for name in (*folders, *names))
+    for each in (path, *below):
+        with suppress(FileNotFoundError):  # another process may be removing files
+            mode = each.lstat().st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                what = "a link" if stat.S_ISLNK(mode) else "neither a file nor a folder"
+                raise BadInput(f"{each} is {what}, which ncs does not write to; remove it")
 
 
 def sync(path: Path) -> None:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ncs.errors import BadInput
+from ncs.errors import BROKEN, BadInput
 from ncs.learn.confidence import is_confident
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
+from ncs.search.question import check_length
 from ncs.search.rankers import DEFAULT_RANKER, FITTED, ON_REQUEST, Ranker, create_ranker
 from ncs.storage.arrays import both
 from ncs.storage.document_facts import DocumentFacts
 from ncs.storage.documents import Documents
 from ncs.storage.filters import at_matching_location
-from ncs.storage.snapshot import Description, Snapshot, open_snapshot
+from ncs.storage.snapshot import Description, Snapshot, find_damage, open_snapshot
 from ncs.text.tokens import tokenize
 from ncs.types import Document, Hit, Location
+
+UNKNOWN_WORDS = 20
+"""Unknown words of a query that are named, each compared with all words: pasted text has hundreds."""
 
 if TYPE_CHECKING:
     from ncs.build.request import BeforeCommit, Changes, Ingest
@@ -69,8 +74,18 @@ class Index:
     def __enter__(self) -> Index:
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self.documents.close()
+        self.snapshot.__exit__(kind, error, traceback)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Raise IndexDamaged for an error that comes of damaged files."""
+        try:
+            yield
+        except BROKEN as error:
+            find_damage(self.snapshot, error)
+            raise
 
     def close(self) -> None:
         """Close all files."""
@@ -214,15 +229,17 @@ class Index:
         explain: bool = False,
     ) -> Results:
         """`search`, with the ranking behind the hits, and with explain an explanation of scores."""
-        filters, loaded = filters or Filters(), self.ranker(ranker)
-        allowed = self._allowed(filters)
-        ranking = loaded.rank(text, k, allowed=allowed, fold=not unfold, confidences=True)
-        explanation = None
-        if explain:
-            from ncs.search.explain import explain as explain_ranking
+        check_length(text)
+        filters = filters or Filters()
+        with self.reading():
+            loaded, allowed = self.ranker(ranker), self._allowed(filters)
+            ranking = loaded.rank(text, k, allowed=allowed, fold=not unfold, confidences=True)
+            explanation = None
+            if explain:
+                from ncs.search.explain import explain as explain_ranking
 
-            explanation = explain_ranking(loaded, text, ranking, self.words())
-        return Results(self._hits(ranking, filters, allowed), ranking, explanation)
+                explanation = explain_ranking(loaded, text, ranking, self.words())
+            return Results(self._hits(ranking, filters, allowed), ranking, explanation)
 
     def _allowed(self, filters: Filters) -> Mask | None:
         allowed = self.documents.mask(filters.language, filters.repository, filters.path, filters.kind)
@@ -254,7 +271,8 @@ class Index:
         """
         from ncs.search.similar import similar
 
-        return similar(function, self._bm25().postings, self.documents, k, **filters)
+        with self.reading():
+            return similar(function, self._bm25().postings, self.documents, k, **filters)
 
     def functions(self) -> Mask:
         """Mask of the rows that are functions, bool [n]; the others are classes and top-level code."""
@@ -272,10 +290,12 @@ class Index:
         return table
 
     def unknown_words(self, text: str) -> dict[str, list[str]]:
-        """Words of a query that are in no document, each with known words of similar spelling."""
-        lexical = self._bm25()
-        terms = lexical.postings.terms(lexical.query_words(text))
-        return {term.word: self.spelling_suggestions(term.word) for term in terms if not term.documents}
+        """The first words of a query that are in no document, each with known words of similar spelling."""
+        with self.reading():
+            lexical = self._bm25()
+            terms = lexical.postings.terms(lexical.query_words(text))
+            unknown = list(dict.fromkeys(term.word for term in terms if not term.documents))[:UNKNOWN_WORDS]
+            return {word: self.spelling_suggestions(word) for word in unknown}
 
     def spelling_suggestions(self, word: str, n: int = 3) -> list[str]:
         """Vocabulary words of similar spelling, the nearest and more frequent first."""
@@ -290,7 +310,8 @@ class Index:
         """The words with the nearest vectors, with their cosine; None for a word without a vector."""
         from ncs.learn.embeddings import Embeddings
 
-        vocabulary = self.words().vocabulary
-        tokens = tokenize(word)
-        id = vocabulary.id(tokens[0]) if len(tokens) == 1 else None
-        return Embeddings.load(self.snapshot.statistics).nearest(vocabulary, id, n) if id is not None else None
+        with self.reading():
+            vocabulary = self.words().vocabulary
+            tokens = tokenize(word)
+            id = vocabulary.id(tokens[0]) if len(tokens) == 1 else None
+            return Embeddings.load(self.snapshot.statistics).nearest(vocabulary, id, n) if id is not None else None

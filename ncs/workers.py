@@ -6,32 +6,45 @@ import multiprocessing
 import os
 import pickle
 import queue
+import re
 import signal
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
+from multiprocessing import util
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
 from ncs.errors import NcsError
 
 T = TypeVar("T")
+START_SECONDS = 120
+"""Until a process must be ready for its first task."""
+ORPHAN_SECONDS = 5
+"""After its time limit a task ends even if nobody is left to kill it."""
 _starting = threading.Lock()
-"""Held while a process starts, as `__main__` is hidden from it."""
+"""Held while a process starts, as `__main__` and the working folder are hidden from it."""
 
 
 class TaskKilled(NcsError):
     """A task took too long or too much memory, or its process died."""
 
 
-class Workers:
-    """`count` processes that share a queue of tasks; each is started when there is a task for it.
+class TaskTimeout(TaskKilled):
+    """A task took too long."""
 
-    memory: bytes that one may allocate, without mapped files (on Linux). initialize: called first in each with
-    `arguments`. Functions and arguments must be importable and picklable. Interrupts are left to the caller.
+
+class Workers:
+    """`count` processes that share a queue of tasks; each is started when there is a task for it, or before if `warm`.
+
+    memory: bytes that one may allocate, as of `limit_memory`. initialize: called first in each with
+    `arguments`; it counts for no task's time. Functions and arguments must be importable and picklable. Interrupts are
+    left to the caller.
     """
 
     def __init__(
@@ -41,8 +54,9 @@ class Workers:
         memory: int | None = None,
         initialize: Callable[..., object] | None = None,
         arguments: tuple[object, ...] = (),
+        warm: bool = False,
     ) -> None:
-        self._start_arguments = (memory, initialize, arguments)
+        self._start_arguments, self._warm = (memory, initialize, arguments), warm
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._processes: list[BaseProcess | None] = [None] * count
         self._closed = False
@@ -57,6 +71,8 @@ class Workers:
         """
         future: Future[T] = Future()
         self._tasks.put((future, function, arguments, seconds))
+        if self._closed:
+            future.cancel()
         return future
 
     def close(self) -> None:
@@ -79,24 +95,29 @@ class Workers:
     def _serve(self, slot: int) -> None:
         """Hand tasks to the process of this slot, and start another where it has died."""
         connection: Connection | None = None
-        while (task := self._tasks.get()) is not None:
+        while True:
+            if self._warm and connection is None:
+                with suppress(Exception):  # the next task will raise it
+                    connection = self._start(slot, None)
+            if (task := self._tasks.get()) is None:
+                break
             future, function, arguments, seconds = task
             if self._closed:
                 future.cancel()
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                if connection is None:
-                    connection = self._start(slot)
-                connection.send((function, arguments))
-                succeeded, value = self._answer(slot, connection, seconds)
+                process = self._processes[slot]
+                if connection is None or process is None or not process.is_alive():  # it may die between tasks
+                    connection = self._start(slot, connection)
+                connection.send((function, arguments, seconds))
+                succeeded, value = _answer(connection, seconds)
             except TaskKilled as error:
                 succeeded, value = False, error
             except (EOFError, OSError):
                 succeeded, value = False, TaskKilled("its process died; memory may have run out")
-            except Exception as error:  # (of pickle: the task cannot be sent, its process is well)
-                future.set_exception(error)
-                continue
+            except Exception as error:  # of `initialize`, or of pickle: the task cannot be sent, its process is well
+                succeeded, value = False, error
             if isinstance(value, MemoryError):
                 value = TaskKilled("it took too much memory")
             if isinstance(value, TaskKilled):
@@ -108,27 +129,29 @@ class Workers:
                 future.set_exception(value)
         self._stop(slot, connection)
 
-    def _answer(self, slot: int, connection: Connection, seconds: float | None) -> tuple[bool, Any]:
-        if not connection.poll(seconds):
-            raise TaskKilled(f"it took more than {seconds:g} seconds")
-        answer: tuple[bool, Any] = pickle.loads(connection.recv_bytes())  # noqa: S301  (of our own process)
-        return answer
-
-    def _start(self, slot: int) -> Connection:
+    def _start(self, slot: int, last: Connection | None) -> Connection:
+        """A new process, ready for tasks; raises what `initialize` raised."""
+        self._stop(slot, last)
         context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
         ours, theirs = context.Pipe()
         process = context.Process(target=_work, args=(theirs, *self._start_arguments), daemon=True)
         with _starting:
-            main = sys.modules["__main__"]
+            main, flags = sys.modules["__main__"], util._args_from_interpreter_flags  # type: ignore[attr-defined]
             sys.modules["__main__"] = ModuleType("__main__")  # else the caller's script would run again
+            # else a multiprocessing.py of the working folder, which may be a stranger's repository, would run
+            util._args_from_interpreter_flags = lambda: [*flags(), "-I"]  # type: ignore[attr-defined]
             try:
                 process.start()
             finally:
                 sys.modules["__main__"] = main
+                util._args_from_interpreter_flags = flags  # type: ignore[attr-defined]
         theirs.close()
         self._processes[slot] = process
         if self._closed:
             process.kill()
+        succeeded, value = _answer(ours, START_SECONDS)
+        if not succeeded:
+            raise value
         return ours
 
     def _stop(self, slot: int, connection: Connection | None) -> None:
@@ -140,6 +163,13 @@ class Workers:
         self._processes[slot] = None
 
 
+def _answer(connection: Connection, seconds: float | None) -> tuple[bool, Any]:
+    if not connection.poll(seconds):
+        raise TaskTimeout(f"it took more than {seconds:g} seconds")
+    answer: tuple[bool, Any] = pickle.loads(connection.recv_bytes())  # noqa: S301  (of our own process)
+    return answer
+
+
 _Task = tuple["Future[Any]", Callable[..., Any], tuple[object, ...], "float | None"]
 
 
@@ -149,43 +179,58 @@ def _work(
     initialize: Callable[..., object] | None,
     arguments: tuple[object, ...],
 ) -> None:
-    """Do tasks until the parent closes the connection or is gone."""
+    """Say that the process is ready, and do tasks until the parent closes the connection or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     if memory is not None:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # stacks of a thread for every core count as memory
         limit_memory(memory)
-    if initialize is not None:
-        initialize(*arguments)
-    while True:
-        try:
-            function, values = connection.recv()
-        except EOFError:
-            return
-        try:
-            answer = pickle.dumps((True, function(*values)))
-        except Exception as error:
-            answer = pickle.dumps((False, _portable(error)))
-        connection.send_bytes(answer)
-        del answer, values
+    with suppress(EOFError, OSError):  # the parent has closed it
+        connection.send_bytes(_do(initialize or _nothing, *arguments))
+        while True:
+            connection.send_bytes(_do(_unpickle_and_call, connection.recv_bytes()))
 
 
-def _portable(error: Exception) -> Exception:
-    """The error as it can be sent."""
+def _do(function: Callable[..., object], *arguments: object) -> bytes:
+    """Whether it succeeded, and its value or error, pickled."""
     try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301
-    except Exception:
-        return RuntimeError(repr(error))
-    return error
+        return pickle.dumps((True, function(*arguments)))
+    except Exception as error:
+        try:
+            pickle.loads(answer := pickle.dumps((False, error)))  # noqa: S301
+        except Exception:
+            return pickle.dumps((False, RuntimeError(repr(error))))
+        return answer
+    finally:
+        _set_alarm(None)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _unpickle_and_call(task: bytes) -> object:
+    function, arguments, seconds = pickle.loads(task)  # noqa: S301  (of the parent)
+    _set_alarm(seconds and seconds + ORPHAN_SECONDS)
+    return function(*arguments)
+
+
+def _set_alarm(seconds: float | None) -> None:
+    """Let the system end this process then, if the parent is gone and no thread of it gets a turn."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds or 0)
 
 
 def limit_memory(memory: int) -> None:
-    """Let this process allocate at most so many bytes; without effect where the system has no such limit."""
-    if os.name != "nt":
+    """Let this process allocate at most so many bytes more, without mapped files; only Linux has such a limit."""
+    with suppress(ImportError, OSError, IndexError, ValueError):
         import resource
 
+        memory += int(re.findall(r"VmData:\s*(\d+)", Path("/proc/self/status").read_text())[0]) << 10
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        resource.setrlimit(resource.RLIMIT_DATA, (memory if hard < 0 else min(memory, hard), hard))
+        soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        limit = min([memory, *(bound for bound in (soft, hard) if bound != resource.RLIM_INFINITY)])
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
 def _exit_with_parent() -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import pickle
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
+import psutil
 import pytest
 
 from ncs.errors import BadInput
@@ -26,6 +32,28 @@ def fail() -> None:
     raise BadInput("no")
 
 
+def unpickled() -> None:
+    raise AssertionError("the process has unpickled what it cannot")
+
+
+class Odd:
+    """Can be sent, but not be read."""
+
+    def __reduce__(self) -> tuple[object, tuple[()]]:
+        return unpickled, ()
+
+
+class OddError(Exception):
+    """Cannot be made again from its arguments."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(first + second)
+
+
+def fail_oddly() -> None:
+    raise OddError("a", "b")
+
+
 def test_a_task_over_a_limit_is_killed_and_the_next_one_has_a_fresh_process() -> None:
     with Workers(1, memory=500 << 20) as workers:
         process = workers.submit(os.getpid).result()
@@ -43,6 +71,48 @@ def test_a_task_over_a_limit_is_killed_and_the_next_one_has_a_fresh_process() ->
         assert workers.submit(os.getpid).result() != process
 
 
+def wait_holding_the_lock(seconds: float) -> None:
+    """As a parser does: no other thread of the process gets a turn."""
+    ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))
+
+
+def test_processes_that_are_warm_are_ready_before_their_tasks_and_again_after_a_kill() -> None:
+    with Workers(1, initialize=time.sleep, arguments=(1.5,), warm=True) as workers:
+        for _ in range(2):
+            assert workers.submit(os.getpid, seconds=1).result() != os.getpid()  # the start takes none of its second
+            with pytest.raises(TaskKilled):
+                workers.submit(die, seconds=1).result()
+    with Workers(1, initialize=die, warm=True) as workers, pytest.raises(TaskKilled):
+        workers.submit(os.getpid).result()
+
+
+def test_a_task_that_lets_no_thread_run_ends_after_its_time_though_the_parent_was_killed() -> None:
+    script = (
+        "import os, sys, time; from ncs.workers import Workers; from tests import test_workers as t\n"
+        "w = Workers(1); print(w.submit(os.getpid).result(), flush=True)\n"
+        "w.submit(t.wait_holding_the_lock, 900, seconds=1)\n"
+        "time.sleep(900)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        worker = psutil.Process(int(parent.stdout.readline()))
+        time.sleep(0.5)  # it has the task
+        parent.kill()
+    worker.wait(60)  # TimeoutExpired where it goes on
+
+
+def test_a_module_of_the_working_folder_is_not_imported(tmp_path: Path) -> None:
+    for name in ("multiprocessing", "os", "re", "typing", "site", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text("open('ran', 'w')")
+    script = "from ncs.workers import Workers; import os; print(Workers(1).submit(os.getpid).result())"
+    script = f"import sys; sys.path[0] = {str(Path(__file__).parents[1])!r}; {script}"
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert run.stdout.strip().isdigit(), run.stderr
+    assert not (tmp_path / "ran").exists()
+
+
 def test_closing_kills_what_runs_and_drops_what_waits() -> None:
     began = time.monotonic()
     workers = Workers(1)
@@ -54,3 +124,38 @@ def test_closing_kills_what_runs_and_drops_what_waits() -> None:
         running.result()
     assert waiting.cancelled()
     assert time.monotonic() - began < 30
+
+
+def test_an_idle_process_that_dies_is_replaced_before_the_next_task() -> None:
+    with Workers(1) as workers:
+        process = workers.submit(os.getpid).result()
+        os.kill(process, signal.SIGKILL)
+        time.sleep(0.3)
+        assert workers.submit(os.getpid).result() != process
+
+
+def test_what_initialize_raises_is_the_error_of_every_task() -> None:
+    with Workers(1, initialize=fail) as workers:
+        for _ in range(2):
+            with pytest.raises(BadInput, match="no"):
+                workers.submit(os.getpid).result()
+
+
+def test_what_cannot_be_pickled_is_the_error_of_its_task_and_the_process_lives_on() -> None:
+    with Workers(1) as workers:
+        process = workers.submit(os.getpid).result()
+        with pytest.raises((AttributeError, TypeError, pickle.PicklingError)):
+            workers.submit(lambda: None).result()
+        with pytest.raises(AssertionError, match="unpickled"):
+            workers.submit(repr, Odd()).result()
+        with pytest.raises(RuntimeError, match=r"OddError\('ab'\)"):
+            workers.submit(fail_oddly).result()
+        with pytest.raises((AttributeError, TypeError, pickle.PicklingError)):
+            workers.submit(eval, "lambda: None").result()
+        assert workers.submit(os.getpid).result() == process
+
+
+def test_a_task_submitted_after_closing_is_cancelled() -> None:
+    workers = Workers(1)
+    workers.close()
+    assert workers.submit(os.getpid).cancelled()

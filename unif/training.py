@@ -10,14 +10,13 @@ RUN/head/           plain arrays, when the training is over
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -27,6 +26,7 @@ from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
 
 from ncs import __version__
 from ncs.errors import BadInput
+from ncs.files import open_replacement, refuse_links, replace_file
 from ncs.learn.heads import NAME
 from ncs.progress import Track, silent
 from unif.config import TrainConfig
@@ -364,6 +364,7 @@ def choose_device(device: str) -> torch.device:
 
 def open_run(folder: Path, settings: Mapping[str, object]) -> None:
     """Make the folder of a run, or resume it; raises BadInput where it holds a run with other settings."""
+    refuse_links(folder)
     path = folder / "config.json"
     text = json.dumps(settings, indent=1) + "\n"
     if path.is_file():
@@ -375,24 +376,12 @@ def open_run(folder: Path, settings: Mapping[str, object]) -> None:
     elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(f"{folder} exists and holds no training; name another folder")
     folder.mkdir(parents=True, exist_ok=True)
-    with _replacing(path) as file:
-        file.write(text.encode())
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write that replaces another when it is complete."""
-    part = path.with_name(path.name + ".part")
-    with part.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    replace_file(path, text)
 
 
 def save_checkpoint(out: Path, state: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
     """Write the state of a run, the `state_dict` of each part of it, and the curve."""
-    with _replacing(out / CHECKPOINT) as file:
+    with open_replacement(out / CHECKPOINT) as file:
         torch.save({**state, **{name: part.state_dict() for name, part in parts.items()}}, file)
     write_curve(out, state["curve"])
 
@@ -418,5 +407,4 @@ def copy_state(network: nn.Module) -> dict[str, Tensor]:
 
 def write_curve(out: Path, curve: Iterable[Mapping[str, float]]) -> None:
     """Write one epoch per line."""
-    with _replacing(out / CURVE) as file:
-        file.write("".join(json.dumps(row) + "\n" for row in curve).encode())
+    replace_file(out / CURVE, "".join(json.dumps(row) + "\n" for row in curve))

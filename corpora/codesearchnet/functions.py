@@ -17,6 +17,7 @@ from pathlib import Path
 from corpora.jsonl import Row, parse_row, read_rows
 from corpora.program import read_program
 from ncs.errors import BadInput
+from ncs.files import LONGEST_LINE
 from ncs.types import Document
 
 LANGUAGES = ("go", "java", "javascript", "php", "python", "ruby")
@@ -116,7 +117,9 @@ def _archived_rows(path: Path) -> Iterator[Row]:
                 raise BadInput(f"{path} holds no .jsonl.gz; name a language's archive of CodeSearchNet")
             for name in names:
                 with archive.open(name) as packed, gzip.open(packed, "rb") as lines:
-                    for number, line in enumerate(lines, 1):
+                    number = 0
+                    while line := lines.readline(LONGEST_LINE):
+                        number += 1
                         yield parse_row(line, f"{path}: {name}:{number}")
     except FileNotFoundError:
         raise BadInput(f"there is no {path}; fetch it with: python -m corpora fetch codesearchnet DATA") from None

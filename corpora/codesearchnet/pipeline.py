@@ -61,6 +61,7 @@ from ncs.errors import BadInput, NcsError, SourceError
 from ncs.extract import LANGUAGES, readers
 from ncs.extract.languages import installed, language_of
 from ncs.extract.source_bytes import as_utf8
+from ncs.files import replace_file
 from ncs.progress import Track, silent
 from ncs.sources import Skipped, SourceFile
 from ncs.types import Document
@@ -175,9 +176,7 @@ def _open_work(out: Path, work: Path, settings: Mapping[str, Any]) -> None:
 
 
 def _write_json(path: Path, values: Mapping[str, Any]) -> None:
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
-    part.replace(path)
+    replace_file(path, json.dumps(values, indent=1) + "\n")
 
 
 Run = Callable[..., Iterable[Any]]

@@ -11,6 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from importlib.metadata import PathDistribution
 from pathlib import Path
@@ -21,13 +22,14 @@ from ncs.extract import language_of
 from ncs.sources import Skipped, SourceFile, walk
 from ncs.sources.files import printable
 from ncs.sources.filters import CACHES, NEVER, VENDORED, Filter, FolderFilter
-from ncs.sources.git import output, run_git
+from ncs.sources.git import Git, ObjectReader
 from ncs.sources.ignore import NO_IGNORES
 from ncs.sources.repositories import Repository as Tree
-from ncs.sources.repositories import archive_suffix, repository_at
+from ncs.sources.repositories import archive_suffix, repository_at, settings
 
 DIST_INFO = ".dist-info"
 _FLAT = re.compile(r"([A-Za-z0-9][\w.-]*)\+([\w.-]+)")
+_URL = re.compile(r"""^\[remote "origin"\][^\[]*?^\s*url\s*=\s*([^\s"]+)""", re.MULTILINE)
 _ORIGIN = re.compile(r"(?:[a-z+]+://(?:[^@/]*@)?|[^@/:]+@)([^/:]+)(?::\d+)?[:/]([^/:]+)/([^/]+?)(?:\.git)?/?")
 
 
@@ -95,7 +97,9 @@ def _below(root: Path) -> Iterator[Repository]:
 
 def _named_repository(path: Path, below: str, root: Path) -> Repository:
     """The repository with the name that git's origin, or `owner+name` in its path from the root on, gives it."""
-    if (origin := _ORIGIN.fullmatch(_git_line(path, "config", "--get", "remote.origin.url"))) is not None:
+    tree = _git_repository(path)
+    url = _URL.search(settings(tree.git.common)) if tree is not None and tree.git is not None else None
+    if url is not None and (origin := _ORIGIN.fullmatch(url[1])) is not None:
         host, owner, name = origin.groups()
         return Repository(f"{owner}/{name}", path, f"https://{host}/{owner}/{name}")
     for part in (root.name, *below.split("/")):
@@ -113,7 +117,15 @@ def commit_of(repository: Repository) -> str:
     """The commit, or the version of a distribution; "" if unknown."""
     if repository.path.name.endswith(DIST_INFO):
         return PathDistribution(repository.path).version
-    return _git_line(repository.path, "rev-parse", "--verify", "HEAD")
+    tree = _git_repository(repository.path)
+    try:
+        if tree is not None:
+            with Git(tree) as git, closing(ObjectReader(git)) as objects:
+                head = objects.read("HEAD", 0)
+                return head.name if head is not None else ""
+    except SourceError:
+        pass
+    return ""
 
 
 def url_of(repository: Repository, commit: str, path: str, first: int, last: int) -> str:
@@ -176,15 +188,6 @@ def _distributed(repository: Repository, filter: Filter) -> Iterator[SourceFile]
                 yield SourceFile(repository.name, printable(path), data)
 
 
-def _git_line(path: Path, *arguments: str) -> str:
-    """The first line that git prints about a repository; "" where it has nothing to say."""
-    if not path.is_dir():
-        return ""
-    tree = repository_at(path, [entry.name for entry in path.iterdir()], "", NO_IGNORES)
-    if tree is None:
-        return ""
-    try:
-        with run_git(tree, *arguments) as process:
-            return output(process).readline().decode("utf-8", "replace").strip()
-    except SourceError:
-        return ""
+def _git_repository(path: Path) -> Tree | None:
+    names = [entry.name for entry in path.iterdir()] if path.is_dir() else []
+    return repository_at(path, names, "", NO_IGNORES)

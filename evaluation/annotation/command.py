@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -21,6 +22,7 @@ from evaluation.annotation.session import Session
 from evaluation.experiments import all_documents
 from ncs.console import count
 from ncs.errors import BadInput, MissingExtra
+from ncs.files import replace_file
 from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.serve.http.settings import Settings
@@ -168,16 +170,10 @@ def export_runs(session: Session, folder: Path) -> list[Path]:
 
 
 def _write_file(session: Session, qrels: Qrels, path: Path) -> None:
-    """Write a file atomically."""
-    part = path.with_name(path.name + ".part")
-    try:
-        if path.suffix.lower() == ".csv":
-            _write_csv(session, part)
-        else:
-            write_qrels(_trec_ids(qrels), part)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    if path.suffix.lower() == ".csv":
+        _write_csv(session, path)
+    else:
+        write_qrels(_trec_ids(qrels), path)
 
 
 def trec_id(id: str) -> str:
@@ -198,12 +194,13 @@ def _trec_ids(by_query: Mapping[str, Mapping[str, T]]) -> dict[str, dict[str, T]
 
 def _write_csv(session: Session, path: Path) -> None:
     texts = {query.id: query.text for query in session.judgments.queries}
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for answer in session.judgments.answers():
-            if answer.grade is not None:
-                pair = session.judgments.pairs[answer.pair - 1]
-                language = _SPELLINGS.get(pair.language, pair.language.capitalize())
-                url = session.url_or_id(pair.document)
-                writer.writerow((language, texts[pair.query], url, answer.grade, answer.notes))
+    table = io.StringIO(newline="")
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for answer in session.judgments.answers():
+        if answer.grade is not None:
+            pair = session.judgments.pairs[answer.pair - 1]
+            language = _SPELLINGS.get(pair.language, pair.language.capitalize())
+            url = session.url_or_id(pair.document)
+            writer.writerow((language, texts[pair.query], url, answer.grade, answer.notes))
+    replace_file(path, table.getvalue())

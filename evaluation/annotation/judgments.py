@@ -19,6 +19,7 @@ from pathlib import Path
 
 from evaluation.annotation.pool import Pair, Recipe
 from ncs.errors import BadInput, NcsError
+from ncs.files import refuse_links
 from ncs.storage.documents import to_bytes, to_str
 from ncs.types import Qrels, Query
 
@@ -208,6 +209,8 @@ def _is_empty(db: sqlite3.Connection) -> bool:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
+    for suffix in ("", "-journal", "-wal", "-shm"):  # SQLite would write through them
+        refuse_links(path.with_name(path.name + suffix))
     with _readable_errors(path):
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         db.text_factory = to_str

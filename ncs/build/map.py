@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.console import count
-from ncs.errors import BadInput, IndexDamaged, MissingExtra
+from ncs.errors import BROKEN, BadInput, IndexDamaged, MissingExtra
+from ncs.files import map_array, read_json, save_array
 from ncs.progress import Track, silent
+from ncs.storage.arrays import are_below
 from ncs.storage.commit import open_writer
 from ncs.storage.snapshot import Snapshot, open_snapshot
 from ncs.storage.vectors import Vectors
@@ -47,8 +49,8 @@ class Map:
         """Two arrays and a small JSON file into `<statistics>/map/`."""
         folder = statistics / FOLDER
         folder.mkdir()
-        np.save(folder / "rows.npy", self.rows)
-        np.save(folder / "places.npy", self.places)
+        save_array(folder / "rows.npy", self.rows)
+        save_array(folder / "places.npy", self.places)
         (folder / "config.json").write_text(json.dumps(dict(self.config), indent=1) + "\n", encoding="utf-8")
 
     @classmethod
@@ -58,12 +60,12 @@ class Map:
         if not folder.is_dir():
             return None
         try:
-            rows, places = (np.load(folder / f"{name}.npy", allow_pickle=False) for name in ("rows", "places"))
-            config = json.loads((folder / "config.json").read_bytes())
+            rows, places = map_array(folder / "rows.npy", np.int32), map_array(folder / "places.npy", np.uint16, 2)
+            config = read_json(folder / "config.json")
             names = [name for name, _ in config["segments"]]
-        except (OSError, ValueError, EOFError, KeyError, TypeError) as error:
+        except (*BROKEN, OSError) as error:
             raise IndexDamaged(f"cannot read {folder} ({error}); make it again with: ncs map") from error
-        if rows.ndim != 1 or not len(rows) or places.shape != (len(rows), 2):
+        if not are_below(rows, len(snapshot)) or not len(rows) or places.shape != (len(rows), 2):
             raise IndexDamaged(f"the files in {folder} do not fit each other; make them again with: ncs map")
         end = 0  # an update adds segments, or merges the last ones
         for segment, name in zip(snapshot.segments, names, strict=False):

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from ncs.console import count
-from ncs.errors import BadInput, IndexFolderError
+from ncs.errors import BadInput
 from ncs.learn.confidence import TUNED, save_weights
 from ncs.search.hybrid import CANDIDATES, HybridRanker
 from ncs.search.rankers import load_ranker
+from ncs.storage.commit import open_writer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -177,7 +178,7 @@ def tune(snapshot: Snapshot, feedback: Sequence[Feedback], *, force: bool = Fals
 
     For a query with wrong functions only, all other candidates count as right: such queries are fitted, not measured.
     Raises BadInput for fewer than MIN_QUERIES queries with right functions, or none whose function is found at all;
-    IndexFolderError where the index cannot be written.
+    IndexBusy while it is written to, NcsError where it cannot be.
     """
     answered, unanswered = [each for each in feedback if each.rows], [each for each in feedback if not each.rows]
     if len(answered) < MIN_QUERIES:
@@ -212,28 +213,20 @@ def tune(snapshot: Snapshot, feedback: Sequence[Feedback], *, force: bool = Fals
         if factor != 1
     }
     if written := gain.wins or force:
-        try:
+        with open_writer(snapshot.folder):
             save_weights(tuned, snapshot.folder)
-        except OSError as error:
-            raise _permissions(f"cannot write to {snapshot.folder}", error) from None
     wrong, wrong_alone = (sum(len(each.wrong) for each in some) for some in (feedback, unanswered))
     return Tuned(len(answered), usable, wrong, wrong_alone, gain, before, {**defaults, **tuned}, written)
 
 
 def reset(snapshot: Snapshot) -> bool:
     """Remove the tuned weights; whether there were any."""
-    path = snapshot.folder / TUNED
-    try:
-        path.unlink()
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise _permissions(f"cannot remove {path}", error) from None
+    with open_writer(snapshot.folder):
+        try:
+            (snapshot.folder / TUNED).unlink()
+        except FileNotFoundError:
+            return False
     return True
-
-
-def _permissions(failure: str, error: OSError) -> IndexFolderError:
-    return IndexFolderError(f"{failure}: {error.strerror}; check its permissions")
 
 
 def summary(tuned: Tuned) -> str:

@@ -18,7 +18,7 @@ from typer import Option
 
 from ncs.cli.info import counts_text, skipped_text
 from ncs.cli.options import FOUND, NOTHING_FOUND, IndexOption, Json, index_folder
-from ncs.console import count, is_fancy, rich_console, show_json, visible
+from ncs.console import count, is_fancy, one_line, rich_console, show_json
 from ncs.errors import IndexFolderError, IndexNotFound, NcsError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def doctor(
 
 def _show(finding: Finding) -> None:
     """`level  text: command` on stdout, at once."""
-    text = visible(finding.text).replace("\n", " ") + (f": {finding.command}" if finding.command else "")
+    text = one_line(finding.text + (f": {finding.command}" if finding.command else ""))
     if is_fancy():
         from rich.text import Text
 

@@ -7,11 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Argument, Option
 
 from ncs.cli.options import IndexOption, Json, Quiet, TokenFile, complete_ranker, index_folder, open_index
-from ncs.console import say, show_json, tracker
+from ncs.console import say, show_json, show_text, tracker
 from ncs.errors import BadInput
 
 
@@ -53,7 +52,7 @@ def eval_queries(
     if as_json:
         show_json({"questions": len(judgments[0].ranks), "rankers": [asdict(one) for one in judgments]})
     else:
-        typer.echo(user_queries.report(judgments))
+        show_text(user_queries.report(judgments))
 
 
 def evaluate(
@@ -90,7 +89,7 @@ def evaluate(
     if as_json:
         show_json(asdict(results))
     else:
-        typer.echo(stackoverflow.format_result(results), nl=False)
+        show_text(stackoverflow.format_result(results))
 
 
 def annotate(
@@ -130,7 +129,7 @@ def annotate(
     if export is not None or runs is not None:
         command.write(request, say, to=export, runs=runs)
     if agreement:
-        typer.echo(command.agreement_report(request))
+        show_text(command.agreement_report(request))
     if export is None and runs is None and not agreement:
         token = read_token(token_file, os.environ)
         track = tracker(quiet)

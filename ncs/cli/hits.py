@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ncs.console import count, is_fancy, rich_console, say, show_json, visible
+from ncs.console import count, is_fancy, one_line, rich_console, say, show_json, show_text, visible
 from ncs.errors import BadInput
 from ncs.search.explain import query_lines, reasons_lines
 from ncs.search.highlight import excerpt, has_file_lines, marked_lines, marks, name_marks
@@ -68,13 +68,14 @@ def show(
 def show_plain(answer: Answer, *, code: bool = True, all_lines: bool = False) -> None:
     """Text for pipes and files: no colors, nothing cut to a width."""
     if "explanation" in answer:
-        print("\n".join([*query_lines(answer, PLAIN_WIDTH), ""]))
+        show_text("\n".join(query_lines(answer, PLAIN_WIDTH)))
+        print()
     for hit in answer["hits"]:
         print(f"{hit['rank']}. {heading(hit)}  {place(hit)}  {hit['score']:.4f}")
         if line := copies_line(hit):
             print(f"   {line}")
         for line in reasons_lines(hit["explanation"], PLAIN_WIDTH, 3) if "explanation" in hit else ():
-            print(visible(line))
+            print(one_line(line))
         if code and hit["code"]:
             excerpt = _Excerpt(hit, visible(hit["code"].rstrip("\n")), answer, all_lines)
             lines = excerpt.code.split("\n")
@@ -115,7 +116,7 @@ def show_table(answer: Answer, snapshot: Snapshot, *, code: bool = True, all_lin
 
     console, host, locator = rich_console(), gethostname(), SourceLocator(snapshot)
     if "explanation" in answer:
-        console.print(Text("\n".join(query_lines(answer, console.width)), "dim"), end="\n\n")
+        console.print(Text(visible("\n".join(query_lines(answer, console.width))), "dim"), end="\n\n")
     for hit in answer["hits"]:
         path = locator.path_of(hit["repository"], hit["path"]) if console.is_terminal else None
         _print_header(console, hit, link_to(path, hit["start_line"], host) if path else None)
@@ -148,7 +149,7 @@ def _print_header(console: Console, hit: Mapping[str, Any], link: str | None) ->
     console.print(head, overflow="fold")
     console.print(Text("    ").append(place(hit), Style(color="green", link=link)), overflow="fold")
     if hit["matched"] and "explanation" not in hit:
-        console.print(Text(f"    matched: {', '.join(hit['matched'])}", "dim"), overflow="fold")
+        console.print(Text(one_line(f"    matched: {', '.join(hit['matched'])}"), "dim"), overflow="fold")
     if line := copies_line(hit):
         console.print(Text(f"    {line}", "dim"), overflow="fold")
 
@@ -200,10 +201,10 @@ def show_vimgrep(answer: Answer, snapshot: Snapshot, *, quiet: bool = False) -> 
 def vimgrep_line(hit: Mapping[str, Any], locator: SourceLocator) -> str | None:
     """path:line:column:text of a hit's name; the path is relative below the working directory, columns count bytes.
 
-    None where there is no file, and where its name would break the line.
+    None where there is no file, and where its name would break the line or steer a terminal.
     """
     source = locator.locate(hit)
-    if source is None or "\n" in str(source.path):
+    if source is None or visible(str(source.path)) != str(source.path).replace("\n", ""):
         return None
     path = Path(os.path.relpath(source.path)) if source.path.is_relative_to(Path.cwd()) else source.path
     below, at = name_position(source.lines, hit["name"])

@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy: idle thread pools cost a cold query 50 ms
     os.environ.setdefault(_threads, "1")
+if os.name == "nt":  # a git.exe of the folder that is indexed must not run as git
+    os.environ["NODEFAULTCURRENTDIRECTORYINEXEPATH"] = "1"
 
 import typer
 import typer.core

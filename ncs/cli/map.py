@@ -15,7 +15,7 @@ def draw_map(
     points: Annotated[
         int | None, Option(min=5, help="How many documents to draw, sampled.", show_default="20000")
     ] = None,
-    seed: Annotated[int | None, Option(help="Of the sample and the picture.")] = None,
+    seed: Annotated[int | None, Option(min=0, max=(1 << 32) - 1, help="Of the sample and the picture.")] = None,
     quiet: Quiet = False,
 ) -> None:
     """Draw the index as a picture of its document vectors, for the page of `ncs serve`.

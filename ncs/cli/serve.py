@@ -32,7 +32,7 @@ def serve(
         list[str] | None, Option(help="FILE for votes, for `ncs tune`; name=FILE for further indexes; repeatable.")
     ] = None,
     workers: Annotated[
-        int | None, Option(min=0, max=64, help="Search processes.", show_default="one per core, at most 4")
+        int | None, Option(min=1, max=64, help="Search processes.", show_default="one per core, at most 4")
     ] = None,
     time_limit: Annotated[
         float | None, Option(min=0.05, max=600, help="Seconds a request may take.", show_default="10")

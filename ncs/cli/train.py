@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 from ncs.cli.options import NOTHING_FOUND, IndexOption, Json, Quiet, open_index, without_none
-from ncs.console import say, show_json, tracker
+from ncs.console import one_line, say, show_json, show_text, tracker
 
 if TYPE_CHECKING:
     from ncs.search.unif import UnifRanker
@@ -41,17 +41,17 @@ def explain_attention(
 
     with open_index(index) as opened_index:
         loaded = Head.load(head) if head else cast("UnifRanker", opened_index.ranker("unif")).head
-        hits = opened_index.ranker().search(text, 1)
+        hits = opened_index.results(text, 1).ranking.hits
         if not hits:
             say(f"ncs: no match for {text!r}")
             raise typer.Exit(NOTHING_FOUND)
         row = hits[0][0]
         document = opened_index.documents.document(row)
-        lines = [f"{document.qualified_name}  {document.path}:{document.start_line}", "learned  tf-idf  word"]
+        lines = [one_line(f"{document.qualified_name}  {document.path}:{document.start_line}"), "learned  tf-idf  word"]
         for each in word_weights(loaded, opened_index.word_table(), row)[:n]:
             times = f" x {each.count}" if each.count > 1 else ""
             lines.append(f"{each.attention:7.1%} {each.tfidf:7.1%}  {each.word}{times}")
-    typer.echo("\n".join(lines))
+    show_text("\n".join(lines))
 
 
 def corpus(

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged, reading
+from ncs.errors import BROKEN, BadInput, IndexDamaged, reading
+from ncs.files import read_json, replace_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,7 +62,7 @@ def load_model(statistics: Path) -> Model:
     if not path.exists():
         return DEFAULT
     with reading(path):
-        content = json.loads(path.read_bytes())["model"]
+        content = read_json(path)["model"]
         model = Model(float(content["intercept"]), tuple(float(value) for value in content["coefficients"]))
         if len(model.coefficients) != len(FEATURES) or not np.isfinite([model.intercept, *model.coefficients]).all():
             raise ValueError("numbers are missing")
@@ -77,19 +78,17 @@ def load_weights(index: Path) -> Mapping[str, float]:
     """The weights of HybridRanker that `ncs tune` changed in an index folder; raises IndexDamaged."""
     path = index / TUNED
     try:
-        weights = {name: float(value) for name, value in json.loads(path.read_bytes())["weights"].items()}
+        weights = {name: float(value) for name, value in read_json(path, follow=False)["weights"].items()}
         if not np.isfinite([*weights.values()]).all():
             raise ValueError("a weight is no number")
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (*BROKEN, OSError) as error:
         raise IndexDamaged(f"cannot read {path} ({error}); remove it with: ncs tune --reset") from error
     return weights
 
 
 def _write(path: Path, content: object) -> None:
-    from ncs.storage.commit import replace_file  # a query need not import it
-
     replace_file(path, json.dumps(content, indent=1) + "\n")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ncs.errors import reading
+from ncs.files import map_array, read_json, save_array
 from ncs.learn.tfidf import CHUNK, term_counts, unit_rows
 from ncs.progress import Track, silent
 from ncs.text.vocabulary import Vocabulary
@@ -100,7 +101,7 @@ class Embeddings:
 
     def save(self, folder: Path) -> None:
         """Write `embeddings.npy` and `embeddings.json`."""
-        np.save(folder / "embeddings.npy", self.vectors)
+        save_array(folder / "embeddings.npy", self.vectors)
         about = {"method": self.method, "notes": self.notes}
         (folder / "embeddings.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
@@ -108,11 +109,9 @@ class Embeddings:
     def load(cls, folder: Path) -> Embeddings:
         """Memory-mapped; raises IndexDamaged for missing, truncated or foreign files."""
         with reading(f"the embeddings in {folder}"):
-            vectors = np.load(folder / "embeddings.npy", mmap_mode="r", allow_pickle=False)
-            about = json.loads((folder / "embeddings.json").read_bytes())
+            vectors = map_array(folder / "embeddings.npy", np.float32, 2)
+            about = read_json(folder / "embeddings.json")
             method, notes = about["method"], tuple(about["notes"])
-            if vectors.ndim != 2 or vectors.dtype != np.float32:
-                raise ValueError("embeddings.npy holds no word vectors")
         return cls(vectors, method, notes)
 
     def nearest(self, vocabulary: Vocabulary, id: int, n: int = 10) -> list[tuple[str, float]] | None:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +27,7 @@ from ncs.errors import BadInput, NcsError
 from ncs.learn.tfidf import CHUNK
 from ncs.progress import Track, silent
 from ncs.types import NCS_FIELDS
+from ncs.workers import TaskKilled, Workers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,6 +41,7 @@ MAX_EPOCHS = 100  # over a small corpus
 WORDS_PER_COUNT = 20_000  # a corpus of so many words raises the least count by one, up to `min_count`
 RATE_SHARES = (1, 0.2, 0.04)  # of the configured learning rate, to try after "Encountered NaN"
 TEXT, FIRST, WORDS, JOB, VECTORS = "text.txt", "first.vec", "words.txt", "job.json", "vectors.npy"
+LOAD_SECONDS = 1200.0  # until a model is given up; the largest published ones take minutes
 DIVERGED = 3  # exit status of the process after NaN
 
 
@@ -215,7 +217,7 @@ def _from_text(path: Path, vocabulary: Vocabulary, dim: int) -> dict[int, Matrix
     vectors: dict[int, Matrix] = {}
     with path.open("rb") as file:
         head = file.readline().split()
-        if len(head) != 2 or not (head[0].isdigit() and head[1].isdigit()):
+        if len(head) != 2 or not (head[0].isdigit() and re.fullmatch(rb"[0-9]{1,6}", head[1])):
             raise BadInput(f"{path} does not begin with '<words> <dimension>'; give vectors in word2vec's text format")
         _check_dim(path, int(head[1]), dim)
         for number, line in enumerate(file, 2):
@@ -234,15 +236,29 @@ def _from_text(path: Path, vocabulary: Vocabulary, dim: int) -> dict[int, Matrix
 
 
 def _from_bin(path: Path, vocabulary: Vocabulary, dim: int) -> dict[int, Matrix]:
+    with Workers(1, memory=path.stat().st_size + (4 << 30)) as workers:  # fastText crashes on a damaged file
+        try:
+            file_dim, vectors = workers.submit(
+                _vectors_of_bin, str(path), list(vocabulary), dim, seconds=LOAD_SECONDS
+            ).result()
+        except (ValueError, RuntimeError, TaskKilled) as error:
+            raise BadInput(f"{path} is no fastText model ({error}); name a .vec or .bin file") from error
+    _check_dim(path, file_dim, dim)
+    if not np.isfinite(vectors).all():
+        raise BadInput(f"{path} has vectors that are not numbers; is the file whole?")
+    return {id: vector for id, vector in enumerate(vectors) if vector.any()}
+
+
+def _vectors_of_bin(path: str, words: Sequence[str], dim: int) -> tuple[int, Matrix]:
+    """The model's dimension, and a vector a word if it is `dim`."""
     import fasttext
 
-    try:
-        model = fasttext.load_model(str(path))
-    except ValueError as error:
-        raise BadInput(f"{path} is no fastText model ({error}); name a .vec or .bin file") from error
-    _check_dim(path, model.get_dimension(), dim)
-    vectors = {id: np.array(model.get_word_vector(word), np.float32) for id, word in enumerate(vocabulary)}
-    return {id: vector for id, vector in vectors.items() if vector.any()}
+    model = fasttext.load_model(path)
+    vectors = np.zeros((len(words), dim), np.float32)
+    if (file_dim := model.get_dimension()) == dim:
+        for row, word in enumerate(words):
+            vectors[row] = model.get_word_vector(word)
+    return file_dim, vectors
 
 
 def _check_dim(path: Path, file_dim: int, dim: int) -> None:

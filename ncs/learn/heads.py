@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged
+from ncs.errors import BROKEN, BadInput, IndexDamaged
+from ncs.files import map_array, read_json, save_array
 from ncs.learn.tfidf import inverse_document_frequency, term_counts, unit_rows
 from ncs.learn.tokenization import Tokenizer, load_tokenizer, source_words
 from ncs.learn.translation import Translation
@@ -276,7 +277,7 @@ class Head:
             (folder / name).mkdir(parents=True, exist_ok=True)
             tower.tokens.save(folder / name)
             for array, values in tower.arrays.items():
-                np.save(folder / name / f"{array}.npy", values)
+                save_array(folder / name / f"{array}.npy", values)
             shapes = {array: list(values.shape) for array, values in tower.arrays.items()}
             about[name] = {"kind": tower.kind, "settings": dict(tower.settings), "arrays": shapes}
         if self.translation is not None:
@@ -294,7 +295,7 @@ class Head:
         if not (folder / "head.json").is_file():
             raise BadInput(f"there is no trained head in {path}; make one with: ncs train unif -i INDEX --out RUN")
         try:
-            about = json.loads((folder / "head.json").read_bytes())
+            about = read_json(folder / "head.json")
             if not isinstance(about, dict) or about.get("format") != FORMAT or about["about"].get("unique"):
                 raise IndexDamaged(f"the head in {folder} is from another version of ncs; train it again")
             query, code = (_load_tower(folder / name, about[name]) for name in ("query", "code"))
@@ -302,17 +303,18 @@ class Head:
                 raise ValueError(f"{query.dim} and {code.dim} dimensions")
             translation = Translation.load(folder / TRANSLATION, len(code.tokens)) if about.get("translates") else None
             return cls(query, code, about["reads"], about["about"], translation)
-        except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (*BROKEN, OSError) as error:
             raise IndexDamaged(f"cannot read the head in {folder} ({error}); train it again") from error
 
 
 def _load_tower(folder: Path, about: Mapping[str, Any]) -> Tower:
     arrays = {}
     for name, shape in about["arrays"].items():
-        array = np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
-        if list(array.shape) != shape or array.dtype != np.float32:
-            raise ValueError(f"{folder.name}/{name}.npy has another shape or type")
-        arrays[name] = array
+        if "/" in name or "\\" in name:
+            raise ValueError(f"{name!r} is no array")
+        arrays[name] = map_array(folder / f"{name}.npy", np.float32, len(shape))
+        if list(arrays[name].shape) != shape:
+            raise ValueError(f"{folder.name}/{name}.npy has another shape")
     tokens = load_tokenizer(folder)
     if len(arrays["table"]) != len(tokens) + 1:
         raise ValueError(f"{folder.name}/table.npy has another number of tokens")

@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
+from ncs.files import read_json
 from ncs.text.quotes import blank_openings, blank_quotes
 from ncs.text.stems import stem
 from ncs.text.tokens import tokenize
@@ -118,7 +119,7 @@ class BpeTokenizer(Tokenizer):
 
 def load_tokenizer(folder: Path) -> Tokenizer:
     """Load what `save` wrote; raises OSError, ValueError or KeyError for anything else."""
-    about = json.loads((folder / FILE).read_bytes())
+    about = read_json(folder / FILE)
     kind = about.get("kind") if isinstance(about, dict) else None
     if kind == "bpe" and isinstance(about["pieces"], list) and isinstance(about["merges"], list):
         return BpeTokenizer(about["pieces"], about["merges"])

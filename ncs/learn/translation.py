@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ncs.files import map_array, read_json, save_array
 from ncs.learn.tfidf import CHUNK, term_counts
+from ncs.storage.arrays import are_below, are_offsets
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
@@ -124,16 +126,17 @@ class Translation:
         """Write one `.npy` an array, and `translation.json`."""
         folder.mkdir(parents=True, exist_ok=True)
         for name, file in NAMES.items():
-            np.save(folder / f"{file}.npy", getattr(self, name))
+            save_array(folder / f"{file}.npy", getattr(self, name))
         settings = {name: getattr(self, name) for name in SETTINGS}
         (folder / "translation.json").write_text(json.dumps(settings) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path, tokens: int) -> Translation:
         """Memory-mapped; raises OSError, ValueError, KeyError or TypeError where files are missing or do not fit."""
-        settings: Mapping[str, float] = json.loads((folder / "translation.json").read_bytes())
-        arrays = [np.load(folder / f"{file}.npy", mmap_mode="r", allow_pickle=False) for file in NAMES.values()]
-        if any(len(array) != tokens + 1 or array.dtype != np.float32 for array in arrays):
+        settings: Mapping[str, float] = read_json(folder / "translation.json")
+        paths = [folder / f"{file}.npy" for file in NAMES.values()]
+        arrays: list[Any] = [map_array(path, np.float32, n) for path, n in zip(paths, (2, 2, 1, 1), strict=True)]
+        if any(len(array) != tokens + 1 for array in arrays) or arrays[0].shape != arrays[1].shape:
             raise ValueError("the translation is of other tokens")
         return cls(*arrays, *(float(settings[name]) for name in SETTINGS))
 
@@ -183,16 +186,20 @@ class TranslatedFunctions:
 def save_impacts(folder: Path, impacts: Any, mean: float) -> None:
     """Write `impacts.<array>.npy` and `impacts.json`; the translation is saved with its head."""
     for name in ARRAYS:
-        np.save(folder / f"impacts.{name}.npy", getattr(impacts, name))
+        save_array(folder / f"impacts.{name}.npy", getattr(impacts, name))
     (folder / "impacts.json").write_text(json.dumps({"mean": mean, "shape": impacts.shape}) + "\n", encoding="utf-8")
 
 
 def _load_impacts(folder: Path, translation: Translation) -> tuple[Any, float]:
     from scipy.sparse import csr_matrix
 
-    about = json.loads((folder / "impacts.json").read_bytes())
-    arrays = [np.load(folder / f"impacts.{name}.npy", mmap_mode="r", allow_pickle=False) for name in ARRAYS]
+    about = read_json(folder / "impacts.json")
+    data, indices, indptr = (
+        map_array(folder / f"impacts.{name}.npy", kind)
+        for name, kind in zip(ARRAYS, (np.float32, np.int32, np.int32), strict=True)
+    )
     n, tokens = about["shape"]
-    if len(arrays[2]) != n + 1 or tokens + 1 != len(translation.code):
+    fit = len(indptr) == n + 1 and tokens + 1 == len(translation.code) and len(data) == len(indices)
+    if not (fit and are_offsets(indptr, len(data)) and are_below(indices, tokens)):  # scipy reads wherever they lead
         raise ValueError("the impacts are of other functions or another head")
-    return csr_matrix(tuple(arrays), shape=(n, tokens), copy=False), float(about["mean"])
+    return csr_matrix((data, indices, indptr), shape=(n, tokens), copy=False), float(about["mean"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from ncs.errors import BadInput
-from ncs.storage.documents import Documents
+from ncs.search.question import check_length
+from ncs.storage.documents import LINE, Documents
 
+GRADE = re.compile("-?[0-9]{1,9}")
 DOWN = "# down"
 """Prefix of a thumbs-down line; a comment to readers that expect only correct functions."""
 
@@ -39,6 +42,7 @@ def read_feedback(path: Path, documents: Documents, *, qrels: Path | None = None
     judgments = _with_qrels(path, qrels, finder) if qrels else _judgments(path, finder)
     rows_of: dict[str, dict[int, bool]] = {}
     for text, rows in judgments:
+        check_length(text)
         rows_of.setdefault(text, {}).update(rows)
     return [
         Feedback(text, tuple(row for row in rows if rows[row]), tuple(row for row in rows if not rows[row]))
@@ -69,7 +73,7 @@ def _with_qrels(path: Path, qrels: Path, finder: _Finder) -> Iterator[tuple[str,
         if line.startswith("#"):
             continue
         parts = line.split()
-        if len(parts) != 4 or not parts[3].lstrip("-").isdigit():
+        if len(parts) != 4 or not GRADE.fullmatch(parts[3]):
             raise BadInput(f"{where}: not a line of TREC qrels; write: query-id 0 document-id grade")
         right = int(parts[3]) > 0
         rows = finder.rows(parts[2], where, required=right)
@@ -118,7 +122,7 @@ class _Finder:
 
     def _at(self, target: str) -> list[int]:
         path, _, line = target.rpartition(":")
-        if not (path and line.isdigit()):
+        if not (path and LINE.fullmatch(line)):
             return []
         file, places = self._documents.files()
         suffix = f"/{path.lstrip('/')}"

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ncs.errors import check_k, reading
+from ncs.files import read_json
 from ncs.learn.confidence import DEFAULT, FEATURES, load_model, load_weights
 from ncs.search import signals
 from ncs.search.question import PROSE, SPELLING, Expansion, Intent, Kind, expand, read_intent
@@ -375,7 +376,7 @@ def head_weight(statistics: Path) -> float:
     if not path.is_file():
         return 0.0
     with reading(path):
-        weight = float(json.loads(path.read_bytes())["weight"])
+        weight = float(read_json(path)["weight"])
         if not math.isfinite(weight) or weight < 0:
             raise ValueError("it has no valid weight")
     return weight

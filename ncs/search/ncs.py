@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged
+from ncs.files import save_array
 from ncs.learn.embeddings import Embeddings
 from ncs.learn.tfidf import CHUNK, QueryWeights, TfidfEncoder, center, inverse_document_frequency
 from ncs.progress import Track, silent
@@ -112,9 +113,9 @@ class NcsRanker(Ranker):
     def save(self, statistics: Path, segment: Path) -> None:
         """idf, mean and configuration; vectors. Vocabulary and embeddings are the statistics' own."""
         folder = self._save_config(statistics)
-        np.save(folder / "idf.npy", self.encoder.idf)
+        save_array(folder / "idf.npy", self.encoder.idf)
         if self._mean is not None:
-            np.save(folder / MEAN, self._mean)
+            save_array(folder / MEAN, self._mean)
         self.vectors.save(segment / self.name)
 
     def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
@@ -138,8 +139,8 @@ class NcsRanker(Ranker):
         """The encoder and, with `centre`, the mean document vector."""
         folder = statistics / self.name
         vocabulary, embeddings = Vocabulary.load(statistics), Embeddings.load(statistics)
-        idf = load_array(folder / "idf.npy")
-        mean = load_array(folder / MEAN) if self.centre else None
+        idf = load_array(folder / "idf.npy", np.float32)
+        mean = load_array(folder / MEAN, np.float32) if self.centre else None
         config = read_config(folder)
         if len(embeddings.vectors) != len(vocabulary) or idf.shape != (len(vocabulary),):
             raise IndexDamaged(f"the files in {folder} do not fit the vocabulary; build the index again")

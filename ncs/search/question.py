@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
+from ncs.errors import BadInput
 from ncs.storage.names import Symbol, query_symbols
 from ncs.text.tokens import STOP_WORDS, content_words, tokenize
 
@@ -41,6 +42,8 @@ K3 = 2.0
 """The best of 1, 2 and 8 over eleven sets of long queries."""
 SPELLING = 0.5
 """Weight of another spelling beside the query's own words."""
+MAX_QUERY = 32 << 10
+"""Characters of a query; a post of Stack Overflow has at most 30,000. What a server takes is shorter."""
 SHORTEST_PART, FEWEST = 3, 2
 """Minimum letters of each part of a split word, and minimum documents that have it."""
 ONE_EDIT, TWO_EDITS = 5, 8
@@ -58,6 +61,12 @@ class Intent:
     kind: Kind
     words: tuple[str, ...]
     symbols: tuple[Symbol, ...]
+
+
+def check_length(text: str) -> None:
+    """Raise BadInput for a text that is too long to be a query."""
+    if len(text) > MAX_QUERY:
+        raise BadInput(f"the query has {len(text):,} characters; shorten it to {MAX_QUERY:,}")
 
 
 def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from ncs.errors import BadInput, check_k, reading
+from ncs.files import read_json
 from ncs.progress import Track, silent
 from ncs.search.ranking import Internals, Ranking
 from ncs.text.tokens import content_words, tokenize
@@ -226,7 +227,7 @@ def statistics_of(snapshot: Snapshot, name: str) -> Path:
 def read_config(folder: Path) -> dict[str, Any]:
     """The configuration that a ranker saved; raises IndexDamaged."""
     with reading(folder):
-        config = json.loads((folder / "config.json").read_bytes())
+        config = read_json(folder / "config.json")
         if not isinstance(config, dict):
             raise ValueError("config.json is no object")
     return config

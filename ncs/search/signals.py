@@ -208,14 +208,13 @@ def directions(tokens: Sequence[str]) -> list[tuple[str, str]]:
     """
     pairs = []
     for at, each in enumerate(tokens):
+        if each not in TO and each != "from":
+            continue
         before = next((word for word in reversed(tokens[:at]) if word not in STOP_WORDS), None)
         after = next((word for word in tokens[at + 1 :] if word not in STOP_WORDS), None)
         if not (before and after) or tokens[at - 1] in STOP_WORDS:  # "how to" is no direction
             continue
-        if each in TO:
-            pairs.append((before, after))
-        elif each == "from":
-            pairs.append((after, before))
+        pairs.append((before, after) if each in TO else (after, before))
     sources = stem_all(source for source, _ in pairs)
     return list(zip(sources, stem_all(target for _, target in pairs), strict=True))
 

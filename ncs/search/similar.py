@@ -14,6 +14,7 @@ from ncs.extract import extract, readers
 from ncs.extract.languages import installed
 from ncs.search.aroma import cached_features, similarity
 from ncs.storage.arrays import top
+from ncs.storage.documents import LINE
 from ncs.storage.file_roles import OUTLINES
 from ncs.storage.filters import at_location, at_matching_location, matcher
 from ncs.text.tokens import field_tokens
@@ -39,7 +40,7 @@ def parse_place(place: str) -> tuple[Path, int]:
     (PosixPath('src/Main.java'), 42)
     """
     file, _, line = place.rpartition(":")
-    if not file or not line.isascii() or not line.isdigit() or int(line) < 1:
+    if not file or "\0" in file or not LINE.fullmatch(line):
         raise BadInput(f"{place!r} is not FILE:LINE; name a line of a function, as src/Main.java:42")
     return Path(file), int(line)
 

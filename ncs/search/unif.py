@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged, check_k, reading
+from ncs.files import read_json, save_array
 from ncs.learn.heads import NAME, Head, tokens_of_words
 from ncs.learn.tfidf import CHUNK, center
 from ncs.learn.translation import TranslatedFunctions, impacts_of, impacts_without, save_impacts
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, batches_with_code, nearest, read_config, statistics_of
-from ncs.storage.arrays import distinct
+from ncs.storage.arrays import distinct, load_array
 from ncs.storage.vectors import VectorIndex, Vectors, choose_kind
 from ncs.types import NCS_FIELDS
 
@@ -237,7 +238,7 @@ class UnifRanker(Ranker):
         folder = self._save_config(statistics)
         self.head.save(folder / NAME)
         if self._mean is not None:
-            np.save(folder / MEAN, self._mean)
+            save_array(folder / MEAN, self._mean)
         if self.translated is not None:
             (folder / LENGTH).write_text(json.dumps(self.translated.mean) + "\n", encoding="utf-8")
         self._save_segment(segment)
@@ -253,7 +254,7 @@ class UnifRanker(Ranker):
         if self.head.reads == "source":
             self._index(self._encode_sources(documents, silent), len(documents))
         else:
-            length = json.loads((statistics / self.name / LENGTH).read_bytes()) if self.head.translation else None
+            length = read_json(statistics / self.name / LENGTH) if self.head.translation else None
             self._index(self._encode_words(words, length), len(words))
         self._save_segment(segment)
 
@@ -273,6 +274,6 @@ class UnifRanker(Ranker):
         self.config = read_config(folder)
         with reading(folder):
             self._head = Head.load(folder / NAME)
-            self._mean = np.load(folder / MEAN, allow_pickle=False) if (folder / MEAN).is_file() else None
+            self._mean = load_array(folder / MEAN, np.float32) if (folder / MEAN).is_file() else None
             if self._mean is not None and len(self._mean) != self._head.code.dim:
                 raise ValueError("its files do not fit each other")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
+from ncs.console import one_line
 from ncs.errors import BadInput
 from ncs.search.locate_source import SourceLocator
 
@@ -62,7 +63,7 @@ def file_to_open(hit: Mapping[str, Any], locator: SourceLocator) -> tuple[Path, 
         return source.path, source.line, changed
     if not hit["code"]:
         raise BadInput(f"{name} is not on this machine, and the index has no code; build it without --no-store-code")
-    path = Path(tempfile.mkdtemp(prefix="ncs-")) / PurePath(hit["path"]).name
+    path = Path(tempfile.mkdtemp(prefix="ncs-")) / one_line(PurePath(hit["path"]).name)
     path.write_text(hit["code"], encoding="utf-8", errors="replace")
     path.chmod(0o444)
     return path, 1, f"{name} is not a file here (moved, or in an archive or bare repository); opening the indexed code"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ncs.console import visible
+from ncs.console import one_line
 from ncs.search.explain import NAMES
 from ncs.storage.file_roles import OUTLINES
 
@@ -27,13 +27,13 @@ def light_background() -> bool:
 
 def place(hit: Mapping[str, Any]) -> str:
     """repository/path:line."""
-    return visible(f"{hit['repository']}/{hit['path']}:{hit['start_line']}")
+    return one_line(f"{hit['repository']}/{hit['path']}:{hit['start_line']}")
 
 
 def heading(hit: Mapping[str, Any]) -> str:
     """The name of a hit; for anything but a function its kind, too."""
     name: str = hit["qualified_name"]
-    return visible(f"{hit['kind']} {name}" if hit["kind"] in OUTLINES else name)
+    return one_line(f"{hit['kind']} {name}" if hit["kind"] in OUTLINES else name)
 
 
 def copies_line(hit: Mapping[str, Any]) -> str | None:

@@ -15,19 +15,24 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from io import BufferedIOBase
-from typing import IO, Any, NamedTuple, cast
+from pathlib import Path
+from typing import IO, Any, BinaryIO, NamedTuple, Protocol, cast
 
 from ncs.errors import SourceError
+from ncs.files import open_regular
 from ncs.sources import ignore
-from ncs.sources.files import Origin, RawFile, file_origin
+from ncs.sources.files import LONGEST_PATH, Origin, RawFile, file_origin
 from ncs.sources.filters import Filter, FolderFilter, Limits
 from ncs.sources.ignore import NCSIGNORE
 from ncs.sources.repositories import Repository
 
-_SMALL_BYTES = 64 << 20  # no archive below this is called a bomb
 _SPOOLED_BYTES = 64 << 20  # contents of a tar held in memory; more goes into an unnamed file
-_LONGEST_HEADER = 1 << 20  # the most that tarfile may ask for at once; real headers are some kilobytes
+_HEADER_BYTES = 1 << 16  # of one member of a tar; real headers have some kilobytes
+_DIRECTORY_BYTES = 128  # of one member of a zip, on average; real ones have less than a hundred
+_XZ = b"\xfd7zXZ\0"
+_XZ_BYTES = 128 << 20  # memory; `xz -9` takes half of it
+_ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # zipfile unpacks others whole, however much that is
+_DIGITS = re.compile(rb"\d{64}")
 _CHUNK = 1 << 18
 _DAMAGED = (
     *(EOFError, OSError, ValueError, RuntimeError, MemoryError),  # what the decompressors raise on wrong bytes
@@ -51,12 +56,13 @@ def files(repository: Repository, filter: Filter) -> Iterator[RawFile]:
     links are counted, never followed. Raises SourceError for what is no archive, is damaged or truncated, or unpacks
     to more than the limits.
     """
-    with repository.path.open("rb") as file, _members(repository, file, filter) as members:
+    with _opened(repository.path) as file, _members(repository, file, filter) as members:
         _, stamp = file_origin(str(repository.path), os.fstat(file.fileno()))
         top = _common_top(members)
         ignores = repository.ignores
         if ncsignore := members.get(top + NCSIGNORE):
-            ignores = ignores.with_ncs(ignore.parse(_content(ncsignore, filter) or b"", base=repository.prefix))
+            rules = filter.rules(ignore.parse, _content(ncsignore, filter), repository.prefix)
+            ignores = ignores.with_ncs(rules)
         folders = FolderFilter(repository.prefix, ignores, filter)
         for member in sorted(members.values(), key=lambda member: os.fsencode(member.path)):
             below = member.path[len(top) :]
@@ -72,16 +78,25 @@ def files(repository: Repository, filter: Filter) -> Iterator[RawFile]:
                 yield RawFile(below, len(data), data, origin)
 
 
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return open_regular(path, follow=False)
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}; name an archive that you may read") from error
+
+
 @contextmanager
 def _members(repository: Repository, file: IO[bytes], filter: Filter) -> Iterator[dict[str, _Member]]:
     with tempfile.SpooledTemporaryFile(_SPOOLED_BYTES) as spool:
         start = file.read(6)
         file.seek(0)
         size = os.fstat(file.fileno()).st_size
-        allowed = min(filter.limits.archive_bytes, max(_SMALL_BYTES, filter.limits.archive_ratio * size))
+        allowed = min(filter.limits.archive_bytes, filter.limits.unpacked(size))
         try:
             if start.startswith(b"PK"):
-                members_in_order = _zip_members(zipfile.ZipFile(file), filter, allowed)
+                archive = zipfile.ZipFile(cast(IO[bytes], _Directory(file, filter.limits)))
+                archive.fp = file
+                members_in_order = _zip_members(archive, filter, allowed)
             else:
                 stream = ForwardStream(_decompressed(file, start), allowed)
                 members_in_order = _tar_members(stream, spool, filter)
@@ -108,7 +123,15 @@ def _zip_members(archive: zipfile.ZipFile, filter: Filter, allowed: int) -> Iter
             total += info.file_size if filter.readable(path) and info.file_size <= filter.limits.of(path) else 0
             if total > allowed:
                 raise TooLarge(f"unpacks to more than {allowed:,} bytes")
-            yield _Member(path, info.file_size, partial(archive.read, info))
+            yield _Member(path, info.file_size, partial(_unpack, archive, info))
+
+
+def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    """A member's content; zipfile's own `read` takes no bound, and unpacks more than the size that it then checks."""
+    if info.compress_type not in _ZIP_METHODS:
+        raise ValueError("packed by a method that has no bounds")
+    with archive.open(info) as member:
+        return member.read(info.file_size + 1)
 
 
 def _tar_members(stream: ForwardStream, spool: IO[bytes], filter: Filter) -> Iterator[_Member]:
@@ -116,6 +139,8 @@ def _tar_members(stream: ForwardStream, spool: IO[bytes], filter: Filter) -> Ite
         n = 0
         while (info := archive.next()) is not None:
             cast(Any, archive).members.clear()  # else it holds all of them
+            archive.pax_headers = {}  # and all that was ever said of the archive as a whole
+            stream.header_bytes = 0
             _check_count(n := n + 1, filter.limits)
             if info.isdir():
                 continue
@@ -161,7 +186,7 @@ def _safe_path(name: str) -> str | None:
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if not parts or name.startswith("/") or ".." in parts or "\0" in name or re.match("[A-Za-z]:", name):
         return None
-    return "/".join(parts)
+    return "/".join(parts) if len(name) <= LONGEST_PATH else None
 
 
 def _common_top(paths: Iterable[str]) -> str:
@@ -170,29 +195,78 @@ def _common_top(paths: Iterable[str]) -> str:
     return tops.pop() if len(tops) == 1 else ""
 
 
+class _Stream(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
 class TooLarge(ValueError):
     """An archive holds more than the limits allow."""
 
 
-def _decompressed(file: IO[bytes], start: bytes) -> IO[bytes] | BufferedIOBase:
+def _decompressed(file: IO[bytes], start: bytes) -> _Stream:
     """A file that starts so, decompressed: gzip, bzip2, xz, or as it is."""
     if start.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=file)
     if start.startswith(b"BZh"):
         return bz2.BZ2File(file)
-    if start.startswith(b"\xfd7zXZ\0"):
-        return lzma.LZMAFile(file)
+    if start.startswith(_XZ):
+        return _XzStream(file)
     return file
+
+
+class _XzStream:
+    """An xz file, decompressed in bounded memory: its header may ask for 4 GiB."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._decompressor = file, self._start()
+
+    @staticmethod
+    def _start() -> lzma.LZMADecompressor:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_BYTES)
+
+    def read(self, size: int) -> bytes:
+        """The next bytes; fewer at the end only."""
+        pieces = []
+        while size > 0:
+            packed = b""
+            if self._decompressor.eof:
+                packed = self._decompressor.unused_data + self._file.read(_CHUNK)
+                if not packed.startswith(_XZ):  # padding
+                    break
+                self._decompressor = self._start()
+            elif self._decompressor.needs_input and not (packed := self._file.read(_CHUNK)):
+                raise EOFError("truncated")
+            pieces.append(self._decompressor.decompress(packed, size))
+            size -= len(pieces[-1])
+        return b"".join(pieces)
+
+
+class _Directory:
+    """What zipfile reads its list of members from; it would hold any number of them."""
+
+    def __init__(self, file: IO[bytes], limits: Limits) -> None:
+        self._file, self._limits = file, limits
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        """The end of the archive, or its list of members."""
+        most = self._limits.archive_members
+        if size <= most * _DIRECTORY_BYTES:
+            data = self._file.read(size)
+            _check_count(data.count(b"PK\1\2"), self._limits)
+            return data
+        raise TooLarge(f"has more than {most:,} members")
 
 
 class ForwardStream:
     """The bytes of a tar, forward only, never more than allowed: what tarfile reads from.
 
-    Python's own streams would hold a header of gigabytes in memory, and read a bomb to its end.
+    Python's own streams would hold a header of gigabytes in memory, and read a bomb to its end. header_bytes: of the
+    headers since this was set to 0.
     """
 
-    def __init__(self, file: IO[bytes] | BufferedIOBase, allowed: int) -> None:
-        self._file, self._allowed, self._at = file, allowed, 0
+    def __init__(self, file: _Stream, allowed: int) -> None:
+        self._file, self._allowed, self._at, self.header_bytes = file, allowed, 0, 0
 
     def tell(self) -> int:
         """Bytes read or skipped."""
@@ -200,9 +274,13 @@ class ForwardStream:
 
     def read(self, size: int) -> bytes:
         """A header, or padding."""
-        if size > _LONGEST_HEADER:
+        self.header_bytes += size
+        if self.header_bytes > _HEADER_BYTES:
             raise ValueError("a header too long")
-        return self._read(size)
+        header = self._read(size)
+        if size > tarfile.BLOCKSIZE and _DIGITS.search(header):  # tarfile takes minutes for them (CVE-2024-6232)
+            raise ValueError("a damaged header")
+        return header
 
     def read_exactly(self, size: int) -> bytes:
         """A file's content; EOFError where the archive is truncated."""

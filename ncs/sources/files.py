@@ -6,6 +6,9 @@ import os
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+LONGEST_PATH = 4096
+"""Bytes; no folder of Linux can hold a longer one."""
+
 
 class Origin(NamedTuple):
     """The place of a content on disk, and a stamp that differs after a change.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ncs.sources.files import Origin, printable
-from ncs.sources.ignore import GITIGNORE, NCSIGNORE, Ignores
+from ncs.sources.ignore import GITIGNORE, NCSIGNORE, IgnoreFile, Ignores, TooLarge
 
 VENDORED = frozenset(
     {
@@ -60,6 +60,7 @@ _LONG_LINE = 300
 _LONG_SCRIPT_LINE = 110  # the mean at which GitHub's linguist calls a script minified
 _SCRIPTS = (".js", ".mjs", ".cjs", ".css")
 _MINIFIED_FROM = 2000  # bytes: one long line in a short file is no minified file
+_SMALL_BYTES = 64 << 20  # nothing below this is called a bomb
 MAX_NOTES = 100
 Readable = bool | Callable[[bytes], bool]
 """Whether a file is read: yes, no, or a function of its content."""
@@ -75,8 +76,12 @@ class Limits:
     archive_bytes: int = 4 << 30
     """All that an archive unpacks to."""
     archive_ratio: int = 200
-    """Unpacked bytes a packed byte, past the first 64 MiB: source code packs 3 to 10 times."""
+    """Unpacked bytes a packed byte, past the first 64 MiB: source code packs 3 to 10 times. Of blobs of git too."""
     archive_members: int = 500_000
+
+    def unpacked(self, packed: int) -> int:
+        """Bytes that so many packed bytes may unpack to."""
+        return max(_SMALL_BYTES, self.archive_ratio * packed)
 
     def of(self, path: str) -> int:
         """Bytes that a file may have."""
@@ -212,6 +217,17 @@ class Filter:
             if reason not in (None, "binary") and ignores.by_ncsignore(path) is False:
                 reason = None
         return data if self._accept(reason) else None
+
+    def rules(
+        self, read: Callable[..., IgnoreFile | None], source: Path | bytes | None, base: str
+    ) -> IgnoreFile | None:
+        """The ignore file that `read` gives; None, and a line for people, for one over the limits."""
+        try:
+            return read(source, base=base)
+        except TooLarge as error:
+            self.unreadable(base + (source.name if isinstance(source, Path) else NCSIGNORE))
+            self.skipped.note(f"{error}; until then nothing is ignored by it")
+            return None
 
     def unreadable(self, path: str) -> None:
         """Count a file or folder that could not be read."""

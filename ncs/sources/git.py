@@ -1,24 +1,45 @@
-"""Source files of a git revision, read as blobs: of bare repositories, and of work trees at a revision."""
+"""Source files of a git revision, read as blobs: of bare repositories, and of work trees at a revision.
+
+A repository may be a stranger's. Its settings can name pipes and files to read, its links and alternates other
+repositories, and a few small objects can unpack to any size. So git runs in a git directory of ours that holds nothing
+but a HEAD and links to the refs, and uses the objects once they are checked (`Git`); what it may list and how long it
+may take grows with the bytes of the repository, and how much memory it may take has a limit.
+"""
 
 from __future__ import annotations
 
+import io
 import os
+import re
+import select
+import shutil
 import subprocess
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import islice
-from typing import IO, NamedTuple
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, Any, NamedTuple
 
 from ncs.errors import SourceError
+from ncs.files import read_regular
 from ncs.sources import ignore
-from ncs.sources.files import Origin, RawFile, printable
+from ncs.sources.files import LONGEST_PATH, Origin, RawFile, printable
 from ncs.sources.filters import Filter, FolderFilter
 from ncs.sources.ignore import NCSIGNORE, Ignores
-from ncs.sources.repositories import Repository, common_dir
+from ncs.sources.repositories import Repository, settings
 
 _WINDOW = 30  # object names sent ahead: two windows fit into any system's pipe, so that neither side blocks
 _CHUNK = 1 << 16
+_SECONDS, _BYTES_A_SECOND = 30, 1 << 20  # waiting for git: half a minute, and a second for each of so many bytes
+_FEW_FILES, _BYTES_A_FILE = 10_000, 16  # the name of an object alone takes 20
+_ALTERNATES = 5  # levels, as in git
+_COMMIT_BYTES = 1 << 20
+_FORMAT = re.compile(r"^[ \t]*(repositoryformatversion|objectformat|refstorage)[ \t]*=[ \t]*(\w+)", re.M | re.I)
+_HEADER = re.compile(rb"([0-9a-f]{40,64}) (?:commit|tree|blob|tag) (\d{1,18})\n")
+_UNSAFE = re.compile(rb"(?:^|/)\.{0,2}(?:/|$)")
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -26,6 +47,7 @@ _ENVIRONMENT = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",  # for versions of git that do not know GIT_NO_LAZY_FETCH
     "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ALLOC_LIMIT": "128m",  # of one object; that of the largest notebook is 32 MiB
     "LC_ALL": "C",
 }
 """Git prompts nobody, locks nothing, follows nobody's settings and never goes to the network."""
@@ -37,17 +59,16 @@ def files(repository: Repository, filter: Filter, revision: str | None) -> Itera
     Through one `git ls-tree` and one `git cat-file --batch`, both streaming. Missing objects count as unreadable.
     Raises SourceError where git is not installed, the revision does not exist or the repository is damaged.
     """
-    with closing(ObjectReader(repository)) as objects:
-        commit = _commit(objects, repository, filter, revision)
+    with Git(repository) as git, closing(ObjectReader(git)) as objects:
+        commit = _commit(git, objects, filter, revision)
         if commit is None:
             return
         ignores = repository.ignores.without_git()  # what is versioned is not ignored
         tree = f"{commit}:{repository.subfolder}"
-        if ncsignore := objects.read(f"{tree}{NCSIGNORE}"):
-            ignores = ignores.with_ncs(ignore.parse(ncsignore.content, base=repository.prefix))
+        if ncsignore := objects.read(f"{tree}{NCSIGNORE}", ignore.MAX_BYTES):
+            ignores = ignores.with_ncs(filter.rules(ignore.parse, ncsignore.content, repository.prefix))
 
-        blobs = _blobs(repository, tree, ignores, filter)
-        for blob, unchanged, content in objects.contents(blobs, filter):
+        for blob, unchanged, content in objects.contents(_blobs(git, tree, ignores, filter), filter):
             path = repository.prefix + blob.path
             if unchanged:
                 yield RawFile(blob.path, blob.size, b"", blob.origin, unchanged=True)
@@ -57,10 +78,11 @@ def files(repository: Repository, filter: Filter, revision: str | None) -> Itera
                 yield RawFile(blob.path, len(data), data, blob.origin)
 
 
-def _commit(objects: ObjectReader, repository: Repository, filter: Filter, revision: str | None) -> str | None:
+def _commit(git: Git, objects: ObjectReader, filter: Filter, revision: str | None) -> str | None:
     """The name of the commit to read; None, with a note, where the repository has none."""
-    for candidate in [revision] if revision is not None else ["HEAD", *_branches(repository)]:
-        commit = None if "\n" in candidate else objects.read(f"{candidate}^{{commit}}")
+    repository = git.repository
+    for candidate in [revision] if revision is not None else ["HEAD", *_branches(git)]:
+        commit = None if "\n" in candidate else objects.read(f"{candidate}^{{commit}}", _COMMIT_BYTES)
         if commit is not None:
             if candidate not in (revision, "HEAD"):
                 filter.skipped.note(f"{printable(repository.name)}: HEAD names no commit; read {candidate}")
@@ -72,11 +94,11 @@ def _commit(objects: ObjectReader, repository: Repository, filter: Filter, revis
     return None
 
 
-def _branches(repository: Repository) -> Iterator[str]:
+def _branches(git: Git) -> Iterator[str]:
     """Where HEAD names no commit: main, master or the branch with the newest commit; then those of remotes."""
     for namespace in ("refs/heads", "refs/remotes"):
-        with run_git(repository, "for-each-ref", "--sort=-committerdate", "--format=%(refname)", namespace) as refs:
-            names = output(refs).read().decode("utf-8", "surrogateescape").split()
+        with git.run("for-each-ref", "--sort=-committerdate", "--format=%(refname)", namespace) as (_, refs):
+            names = refs.read().decode("utf-8", "surrogateescape").split()
         usual = {"main": 0, "master": 1}
         yield from sorted(names, key=lambda name: usual.get(name.rpartition("/")[2], 2))
 
@@ -90,41 +112,34 @@ class Blob(NamedTuple):
     origin: Origin
 
 
-def _blobs(repository: Repository, tree: str, ignores: Ignores, filter: Filter) -> Iterator[Blob]:
-    """The blobs that the filter accepts by path and size."""
-    missing = _missing(repository, tree)
-    long = [] if missing else ["--long"]  # asking for the size of a missing object would end git
+def _blobs(git: Git, tree: str, ignores: Ignores, filter: Filter) -> Iterator[Blob]:
+    """The blobs that the filter accepts by path and size; SourceError for more than the repository can hold."""
+    repository, files, content_bytes = git.repository, 0, 0
+    most_files, most_bytes = _FEW_FILES + git.n_bytes // _BYTES_A_FILE, filter.limits.unpacked(git.n_bytes)
     # --full-tree: else git lists what lies below the working folder, where that is inside the work tree
-    with run_git(repository, "ls-tree", "-r", "-z", "--full-tree", *long, tree) as listing:
+    with git.run("ls-tree", "-r", "-z", "--full-tree", "--long", tree) as (listing, output):
         folders = FolderFilter(repository.prefix, ignores, filter)
-        for record in _records(output(listing)):
+        for record in _records(output):
             header, _, raw = record.partition(b"\t")
-            mode, _, name, *size = header.decode().split()
+            mode, _, name, size = header.decode().split()
             path = os.fsdecode(raw)
+            if (files := files + 1) > most_files or content_bytes > most_bytes:
+                raise SourceError(f"{repository.path} lists more than its {git.n_bytes:,} bytes can hold; leave it out")
             if mode == "160000":
                 filter.skipped.add("submodules")
+            elif len(raw) > LONGEST_PATH or _UNSAFE.search(raw):
+                filter.skipped.add("unsafe paths")
             elif not folders.enter(path) or not filter.file(repository.prefix + path, ignores):
                 continue
             elif mode == "120000":
                 filter.skipped.add("links")
-            elif name in missing or size == ["BAD"]:
+            elif size == "BAD":
                 filter.unreadable(repository.prefix + path)
-            elif filter.size(n_bytes := int(size[0]) if size else 0, path):
+            elif filter.size(n_bytes := int(size), path):
+                content_bytes += n_bytes
                 yield Blob(path, name, n_bytes, Origin(f"{repository.path}/{path}", name))
         if listing.wait() != 0:
             raise SourceError(f"git cannot list {repository.path}; see what is wrong with: git fsck")
-
-
-def _missing(repository: Repository, tree: str) -> set[str]:
-    """The objects that a partial clone has left on its server; reading one of them would fetch it."""
-    try:
-        settings = (common_dir(repository.git_dir or repository.path) / "config").read_bytes()
-    except OSError:
-        return set()
-    if b"promisor" not in settings and b"partialclone" not in settings.lower():
-        return set()
-    with run_git(repository, "rev-list", "--objects", "--missing=print", tree) as objects:
-        return {line[1:].strip().decode() for line in output(objects) if line.startswith(b"?")}
 
 
 def _records(stream: IO[bytes]) -> Iterator[bytes]:
@@ -132,37 +147,44 @@ def _records(stream: IO[bytes]) -> Iterator[bytes]:
     while chunk := stream.read(_CHUNK):
         *records, rest = (rest + chunk).split(b"\0")
         yield from records
+        if len(rest) > _CHUNK:
+            raise SourceError("git lists a path of more than 64 KiB; leave the repository out")
 
 
 class Object(NamedTuple):
-    """An object's name and content."""
+    """An object's name and content; None for a larger one than was asked for."""
 
     name: str
-    content: bytes
+    content: bytes | None
 
 
 class ObjectReader:
     """A running `git cat-file --batch`, started again where a damaged object has ended it."""
 
-    def __init__(self, repository: Repository) -> None:
-        self._repository = repository
+    def __init__(self, git: Git) -> None:
+        self._git = git
         self._start()
 
     def _start(self) -> None:
         self._running = ExitStack()
-        self._process = self._running.enter_context(run_git(self._repository, "cat-file", "--batch"))
+        self._process, self._output = self._running.enter_context(self._git.run("cat-file", "--batch"))
 
     def close(self) -> None:
         """End git."""
         self._running.close()
 
-    def read(self, name: str) -> Object | None:
+    def read(self, name: str, limit: int) -> Object | None:
         """One object by name or revision; None where it is missing. SourceError where git ends instead."""
         self._send([name])
         try:
-            return self._receive()
+            content = self._receive(limit)
         except EOFError as error:
-            raise SourceError(f"git cannot read {self._repository.path}; see what is wrong with: git fsck") from error
+            path = self._git.repository.path
+            raise SourceError(f"git cannot read {path}; see what is wrong with: git fsck") from error
+        if content is not None and content.content is None:
+            self.close()
+            self._start()
+        return content
 
     def contents(self, blobs: Iterator[Blob], filter: Filter) -> Iterator[tuple[Blob, bool, bytes | None]]:
         """(blob, whether it is unchanged, content); the content is None of unchanged and of unreadable blobs.
@@ -180,7 +202,7 @@ class ObjectReader:
             blob, unchanged = waiting.popleft()
             read = None
             try:
-                read = None if unchanged else self._receive()
+                read = None if unchanged else self._receive(blob.size)
             except EOFError:
                 self.close()
                 self._start()
@@ -192,48 +214,173 @@ class ObjectReader:
             with suppress(BrokenPipeError):  # git has died: there will be no answers
                 os.write(self._process.stdin.fileno(), os.fsencode("".join(f"{name}\n" for name in names)))
 
-    def _receive(self) -> Object | None:
+    def _receive(self, limit: int) -> Object | None:
         """The next object, None for a missing one; EOFError where git has ended."""
-        stream = output(self._process)
-        header = stream.readline()
-        name, *fields = header.split()[:3] or [b""]
-        if len(fields) == 2 and fields[1].isdigit():
-            size = int(fields[1])
-            content = stream.read(size + 1)
-            if len(content) == size + 1:
-                return Object(name.decode(), content[:-1])
-            header = b""
+        header = self._output.readline()
         if not header:
             raise EOFError
-        return None
+        if (match := _HEADER.fullmatch(header)) is None:
+            return None
+        name, size = match[1].decode(), int(match[2])
+        if size > limit:
+            return Object(name, None)
+        content = self._output.read(size + 1)
+        if len(content) <= size:
+            raise EOFError
+        return Object(name, content[:-1])
 
 
-@contextmanager
-def run_git(repository: Repository, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A running git; it ends with the block. Naming the git directory also settles that it may belong to others."""
-    safe = ("-c", "safe.directory=*", "-c", "core.fsmonitor=false")
-    try:
-        process = subprocess.Popen(
-            ["git", f"--git-dir={repository.git_dir}", *safe, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | _ENVIRONMENT,
-            bufsize=_CHUNK,
-            close_fds=False,  # twice as fast to start; Python's own files are not inherited anyway
+class Git:
+    """Git over the objects and refs of one repository; no other file of it is read, and of its settings the format.
+
+    repository, n_bytes: the repository, and the bytes that its objects and refs have on disk. Raises SourceError
+    where they hold links, pipes or the like, or lead out of the repository's border.
+    """
+
+    def __init__(self, repository: Repository) -> None:
+        self.repository = repository
+        if repository.git is None:
+            raise SourceError(
+                f"the git directory of {repository.path} lies outside of the folder that was named;"
+                f" name one that holds both, or the git directory itself"
+            )
+        common = repository.git.common
+        self._objects = (common / "objects").resolve()
+        self._room = TemporaryDirectory(prefix="ncs-git-")
+        try:
+            self.n_bytes = self._check_objects(self._objects, _ALTERNATES)
+            self._make_directory(Path(self._room.name), repository.git.path, common)
+        except OSError as error:
+            self.close()
+            raise SourceError(f"cannot read {repository.path}: {error.strerror or error}") from error
+        except BaseException:
+            self.close()
+            raise
+        self._seconds = _SECONDS + self.n_bytes / _BYTES_A_SECOND
+
+    def close(self) -> None:
+        """Remove the git directory of ours."""
+        self._room.cleanup()
+
+    def __enter__(self) -> Git:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _make_directory(self, own: Path, git_dir: Path, common: Path) -> None:
+        head = b"ref: refs/heads/.invalid\n"
+        with suppress(OSError):
+            head = read_regular(git_dir / "HEAD", LONGEST_PATH, follow=False)
+        (own / "HEAD").write_bytes(head)
+        formats = {name.lower(): value for name, value in _FORMAT.findall(settings(common))}
+        version = formats.pop("repositoryformatversion", "0")
+        lines = [f"[core]\nbare = true\nrepositoryformatversion = {version}\n[extensions]"]
+        (own / "config").write_text("\n".join([*lines, *(f"{name} = {value}" for name, value in formats.items())]))
+        for source in (common / "refs", common / "packed-refs", common / "reftable", git_dir / "logs"):
+            if source.exists():
+                real = source.resolve()
+                self.n_bytes += self._check(real)
+                _link(own / source.name, real)
+        (own / "refs").mkdir(exist_ok=True)
+
+    def _check_objects(self, objects: Path, levels: int) -> int:
+        """The bytes of a folder of objects and of its alternates."""
+        n_bytes = self._check(objects)
+        alternates = objects / "info" / "alternates"
+        if alternates.exists():
+            for line in read_regular(alternates, _CHUNK, follow=False).decode("utf-8", "surrogateescape").split("\n"):
+                if line and not line.startswith("#"):
+                    if levels == 0 or line.startswith('"'):
+                        raise self._outside(alternates)
+                    n_bytes += self._check_objects((objects / line).resolve(), levels - 1)
+        return n_bytes
+
+    def _check(self, top: Path) -> int:
+        """The bytes of a file, or of all files below a folder, none of which may be a link or a special file."""
+        if self.repository.git is None or not top.is_relative_to(self.repository.git.border):
+            raise self._outside(top)
+        if top.is_file():
+            return top.stat().st_size
+        n_bytes, folders = 0, [str(top)]
+        while folders:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    elif entry.is_file(follow_symlinks=False):
+                        with suppress(FileNotFoundError):  # git tidies up meanwhile
+                            n_bytes += entry.stat(follow_symlinks=False).st_size
+                    else:
+                        raise self._outside(Path(entry.path))
+        return n_bytes
+
+    def _outside(self, path: Path) -> SourceError:
+        return SourceError(
+            f"{path} is no regular file or leads out of the folder that was named; name one that holds both,"
+            f" or copy all objects into {self.repository.path} with: git repack -a -d"
         )
-    except OSError as error:
-        raise SourceError(f"{repository.path} is read with git, which is not installed; install git") from error
+
+    @contextmanager
+    def run(self, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
+        """A running git and its output; it ends with the block."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        try:
+            process = subprocess.Popen(
+                ["git", f"--git-dir={self._room.name}", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=own | _ENVIRONMENT | {"GIT_OBJECT_DIRECTORY": str(self._objects)},
+                bufsize=0,
+                close_fds=False,  # twice as fast to start; Python's own files are not inherited anyway
+            )
+        except OSError as error:
+            path = self.repository.path
+            raise SourceError(f"{path} is read with git, which is not installed; install git") from error
+        try:
+            yield process, io.BufferedReader(_Output(self, process), _CHUNK)
+        finally:
+            process.kill()
+            with process:
+                pass
+
+    def wait(self, wait: Callable[[float], object]) -> None:
+        """Wait for output, within the time that is left for this repository."""
+        began = time.monotonic()
+        if not wait(1000 * self._seconds):
+            path = self.repository.path
+            raise SourceError(f"git takes too long over {path}; see what is wrong with: git fsck")
+        self._seconds = max(0, self._seconds - (time.monotonic() - began))
+
+
+class _Output(io.RawIOBase):
+    """The output of a git command, which is not waited for longer than its repository may take."""
+
+    def __init__(self, git: Git, process: subprocess.Popen[bytes]) -> None:
+        if process.stdout is None:
+            raise SourceError("git gave no output")
+        self._git, self._pipe = git, process.stdout.fileno()
+        self._poll = None
+        if hasattr(select, "poll"):  # Windows has none
+            self._poll = select.poll()
+            self._poll.register(self._pipe, select.POLLIN)
+
+    def readable(self) -> bool:
+        """Whether it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read what there is."""
+        if self._poll is not None:
+            self._git.wait(self._poll.poll)
+        piece = os.read(self._pipe, len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def _link(link: Path, target: Path) -> None:
     try:
-        yield process
-    finally:
-        process.kill()
-        with process:
-            pass
-
-
-def output(process: subprocess.Popen[bytes]) -> IO[bytes]:
-    """The output of a git command."""
-    if process.stdout is None:
-        raise SourceError("git gave no output")
-    return process.stdout
+        link.symlink_to(target)
+    except OSError:  # Windows lets few people
+        (shutil.copytree if target.is_dir() else shutil.copy)(target, link)

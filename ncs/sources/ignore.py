@@ -11,12 +11,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from errno import EFBIG
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from ncs.errors import SourceError
+from ncs.files import read_regular
+
 GITIGNORE = ".gitignore"
 NCSIGNORE = ".ncsignore"
-_WILD = re.compile(r"[*?\[\\]")
+MAX_BYTES, MAX_PATTERNS = 1 << 19, 10_000
+"""Of one ignore file; as many special characters as patterns. git itself leaves out those over 100 MB."""
+_SPECIAL = frozenset("*?[\\")
 _STARS = re.compile(r"\*+")
 _CLASSES = {
     "alnum": "0-9A-Za-z",
@@ -41,13 +49,20 @@ _LAZY = {STAR: "[^/]*?", FOLDERS: ".*?", FOLDERS_SLASH: "(?:.*?/)??"}
 class Pattern(NamedTuple):
     """One line of an ignore file as a regular expression over the whole path, without a slash at its end.
 
-    of_name: the line has no slash but at its end, so it is matched against the last name of the path.
+    literal: the expression is a text to compare with. of_name: the line has no slash but at its end, so it is matched
+    against the last name of the path.
     """
 
-    expression: re.Pattern[str]
+    expression: str
+    literal: bool
     of_name: bool
     ignored: bool
     folders_only: bool
+
+
+@lru_cache(MAX_PATTERNS)
+def _compile(expression: str) -> re.Pattern[str]:
+    return re.compile(expression, re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +74,7 @@ class IgnoreFile:
     """
 
     patterns: tuple[Pattern, ...]
+    literals: frozenset[str]
     any_name: re.Pattern[str]
     any_path: re.Pattern[str]
     base: str = ""
@@ -69,10 +85,14 @@ class IgnoreFile:
         is_folder = path.endswith("/")
         path = self.above + path[len(self.base) :].removesuffix("/")
         name = path[path.rfind("/") + 1 :]
-        if self.any_name.fullmatch(name) is None and self.any_path.fullmatch(path) is None:  # most paths
-            return None
-        for expression, of_name, ignored, folders_only in reversed(self.patterns):
-            if (is_folder or not folders_only) and expression.fullmatch(name if of_name else path):
+        literals = self.literals
+        if not (name in literals or path in literals or self.any_name.fullmatch(name) or self.any_path.fullmatch(path)):
+            return None  # most paths
+        for expression, literal, of_name, ignored, folders_only in reversed(self.patterns):
+            text = name if of_name else path
+            if (is_folder or not folders_only) and (
+                text == expression if literal else _compile(expression).fullmatch(text)
+            ):
                 return ignored
         return None
 
@@ -121,22 +141,48 @@ def _decide(files: tuple[IgnoreFile, ...], path: str) -> bool | None:
 
 
 def load(path: Path, *, base: str = "", above: str = "") -> IgnoreFile | None:
-    """The ignore file at `path`; None where none can be read. Links are not followed, as in git."""
+    """The ignore file at `path`; None where none can be read. Links are not followed, as in git.
+
+    Raises TooLarge.
+    """
     try:
-        return None if path.is_symlink() or not path.is_file() else parse(path.read_bytes(), base=base, above=above)
-    except OSError:
+        data = read_regular(path, MAX_BYTES, follow=False)
+    except OSError as error:
+        if error.errno == EFBIG:
+            raise TooLarge(path) from error
         return None
+    return parse(data, base=base, above=above, path=path)
 
 
-def parse(data: bytes, *, base: str = "", above: str = "") -> IgnoreFile | None:
-    """The patterns of an ignore file; None where it has none."""
+class TooLarge(SourceError):
+    """An ignore file is over the limits; rules that nobody wrote by hand take longer than reading the files."""
+
+    def __init__(self, path: Path | str) -> None:
+        super().__init__(
+            f"{path} has more than {MAX_BYTES:,} bytes or {MAX_PATTERNS:,} patterns; write fewer and wider ones"
+        )
+
+
+def parse(data: bytes | None, *, base: str = "", above: str = "", path: Path | str = "") -> IgnoreFile | None:
+    """The patterns of an ignore file; None where it has none. data: None where it is too large to be read.
+
+    Raises TooLarge.
+    """
+    if data is None or len(data) > MAX_BYTES or sum(map(data.count, (b"*", b"?", b"[", b"\\"))) > MAX_PATTERNS:
+        raise TooLarge(path or base + NCSIGNORE)
     lines = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n")
-    patterns = tuple(pattern for number, line in enumerate(lines) if (pattern := parse_line(line, number)) is not None)
-    return IgnoreFile(patterns, _any_of(patterns, True), _any_of(patterns, False), base, above) if patterns else None
+    parsed = (pattern for number, line in enumerate(lines) if (pattern := parse_line(line, number)) is not None)
+    patterns = tuple(islice(parsed, MAX_PATTERNS + 1))
+    if len(patterns) > MAX_PATTERNS:
+        raise TooLarge(path or base + NCSIGNORE)
+    literals = frozenset(pattern.expression for pattern in patterns if pattern.literal)
+    any_name, any_path = (_any_of(patterns, of_name) for of_name in (True, False))
+    return IgnoreFile(patterns, literals, any_name, any_path, base, above) if patterns else None
 
 
 def _any_of(patterns: Sequence[Pattern], of_name: bool) -> re.Pattern[str]:
-    sources = [f"(?:{pattern.expression.pattern})" for pattern in patterns if pattern.of_name == of_name]
+    """The patterns with special characters."""
+    sources = [f"(?:{each.expression})" for each in patterns if not each.literal and each.of_name == of_name]
     return re.compile("|".join(sources) or "(?!)", re.DOTALL)
 
 
@@ -146,10 +192,10 @@ def parse_line(line: str, number: int = 0) -> Pattern | None:
     number: makes the named groups of each line of a file different.
 
     >>> parse_line("!/src/*.py")
-    Pattern(expression=re.compile('src/[^/]*\\.py', re.DOTALL), of_name=False, ignored=False, folders_only=False)
+    Pattern(expression='src/[^/]*\\.py', literal=False, of_name=False, ignored=False, folders_only=False)
     """
     line = line.removesuffix("\r")
-    if line.startswith("#"):
+    if not line or line[0] == "#":
         return None
     line = _without_trailing_spaces(line)
     ignored = not line.startswith("!")
@@ -158,10 +204,14 @@ def parse_line(line: str, number: int = 0) -> Pattern | None:
     pattern = pattern.removesuffix("/")
     anchored = "/" in pattern
     pattern = pattern.removeprefix("/")
-    pieces = _translate(pattern, anchored) if pattern else None
+    if not pattern:
+        return None
+    if not _SPECIAL.intersection(pattern):
+        return Pattern(pattern, True, not anchored, ignored, folders_only)
+    pieces = _translate(pattern, anchored)
     if pieces is None:
         return None
-    return Pattern(re.compile(_join(pieces, f"n{number}_"), re.DOTALL), not anchored, ignored, folders_only)
+    return Pattern(_join(pieces, f"n{number}_"), False, not anchored, ignored, folders_only)
 
 
 def _without_trailing_spaces(line: str) -> str:
@@ -173,9 +223,8 @@ def _without_trailing_spaces(line: str) -> str:
 
 def _translate(pattern: str, anchored: bool) -> list[str] | None:
     """The pattern in pieces; None where a bracket or backslash is left open, which matches nothing."""
-    wild = _WILD.search(pattern)
     # git compares the text before the first special character separately, so `a**/b` acts as `**/b` after an a
-    start = at = wild.start() if wild else len(pattern)
+    start = at = next(at for at, char in enumerate(pattern) if char in _SPECIAL)
     pieces = [re.escape(pattern[:start])]
     while at < len(pattern):
         if stars := _STARS.match(pattern, at):

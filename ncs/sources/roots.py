@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ncs.errors import SourceError
+from ncs.files import open_regular
 from ncs.sources import archives, git, ignore
 from ncs.sources.files import Origin, RawFile, SourceFile, file_origin, printable
 from ncs.sources.filters import Filter, Limits, Readable, Scope, Skipped, as_utf8
@@ -17,7 +18,7 @@ from ncs.sources.repositories import (
     Repository,
     archive_suffix,
     display_folder,
-    exclude_file,
+    looks_bare,
     plain_folder,
     repository_at,
 )
@@ -131,10 +132,12 @@ def single_file(root: Path, filter: Filter, names: Names) -> Iterator[tuple[str,
     if not filter.readable(root.name):
         raise SourceError(f"{root} is no source file of a known language; name a folder, archive or source file")
     try:
-        status = root.stat()
-        size, origin = status.st_size, file_origin(str(root), status)
-        unchanged = filter.is_unchanged(origin)
-        data = root.read_bytes() if not unchanged and size <= filter.limits.of(root.name) else b""
+        with open_regular(root, follow=False) as opened:
+            status = os.fstat(opened.fileno())
+            origin = file_origin(str(root), status)
+            unchanged = filter.is_unchanged(origin)
+            data = b"" if unchanged else opened.read(filter.limits.of(root.name) + 1)
+            size = max(status.st_size, len(data))
     except OSError as error:
         raise SourceError(f"cannot read {root}: {error.strerror}; name a file that you may read") from error
     if filter.size(size, root.name):
@@ -151,7 +154,8 @@ def files_of(
 ) -> Iterator[RawFile]:
     """The files of one repository; repositories and archives below it go to `discovered`."""
     try:
-        if repository.kind == "blobs" or (revision is not None and repository.git_dir is not None):
+        in_git = repository.kind == "work tree" or bool(repository.subfolder)
+        if repository.kind == "blobs" or (revision is not None and in_git):
             yield from git.files(repository, filter, revision)
         elif repository.kind == "archive" and revision is None:
             yield from archives.files(repository, filter)
@@ -181,8 +185,9 @@ def _files_of_folder(
     Links are not followed, as in ripgrep: so no file is read twice and loops end. Other roots are skipped here.
     """
     ignores = repository.ignores
-    if repository.git_dir is not None and not repository.subfolder:
-        ignores = ignores.with_git(ignore.load(exclude_file(repository.git_dir), base=repository.prefix))
+    if repository.git is not None and not repository.subfolder:
+        ignores = ignores.with_git(filter.rules(ignore.load, repository.git.exclude_file, repository.prefix))
+    bare = repository.kind == "folder" and not repository.subfolder
     at = len(str(repository.path / "x")) - 1
     stack = [_entries(str(repository.path), repository.prefix, ignores, filter, None)]
     while stack:
@@ -196,8 +201,13 @@ def _files_of_folder(
             continue
         if is_folder:
             if filter.reaches(entry.path) and filter.folder(path + "/", ignores):
-                stack.append(_entries(entry.path, path + "/", ignores, filter, discovered))
-        elif repository.kind == "folder" and path == entry.name and archive_suffix(path) and not entry.is_symlink():
+                stack.append(_entries(entry.path, path + "/", ignores, filter, discovered, bare))
+        elif (
+            repository.kind == "folder"
+            and path == entry.name
+            and archive_suffix(path)
+            and entry.is_file(follow_symlinks=False)
+        ):
             if filter.reaches(entry.path) and filter.archive(path, ignores):
                 discovered(Repository("archive", Path(entry.path), path + "/", ignores.without_git()))
         elif filter.covers(entry.path) and filter.file(path, ignores):
@@ -205,11 +215,12 @@ def _files_of_folder(
 
 
 def _entries(
-    folder: str, prefix: str, ignores: Ignores, filter: Filter, discovered: Discovered | None
+    folder: str, prefix: str, ignores: Ignores, filter: Filter, discovered: Discovered | None, bare: bool = True
 ) -> Iterator[tuple[Entry, bool, Ignores]]:
     """(entry, whether it is a folder, the rules that hold here) in the order of full paths.
 
     Nothing of a folder that is a repository, a virtual environment or an index, but for the top (discovered: None).
+    bare: whether bare repositories are repositories here.
     """
     try:
         with os.scandir(folder) as scan:
@@ -219,9 +230,14 @@ def _entries(
         return
     if discovered is not None:
         may_be = ".git" in entries or "objects" in entries  # a Path for every folder is slow
-        if may_be and (repository := repository_at(Path(folder), entries, prefix, ignores)):
+        if may_be and (repository := repository_at(Path(folder), entries, prefix, ignores, bare=bare)):
             discovered(repository)
             return
+        if may_be and not bare and looks_bare(Path(folder), entries):
+            filter.skipped.note(
+                f"{printable(prefix)[:-1]}: read as a plain folder, since it lies in a work tree; to read it as a"
+                f" bare repository, name it"
+            )
         if "pyvenv.cfg" in entries and ignores.by_ncsignore(prefix) is None:
             filter.skipped.add("vendored folders")
             return
@@ -229,9 +245,9 @@ def _entries(
             filter.skipped.add("index folders")
             return
     if GITIGNORE in entries:
-        ignores = ignores.with_git(ignore.load(Path(folder, GITIGNORE), base=prefix))
+        ignores = ignores.with_git(filter.rules(ignore.load, Path(folder, GITIGNORE), prefix))
     if NCSIGNORE in entries:
-        ignores = ignores.with_ncs(ignore.load(Path(folder, NCSIGNORE), base=prefix))
+        ignores = ignores.with_ncs(filter.rules(ignore.load, Path(folder, NCSIGNORE), prefix))
     for entry, is_folder in sorted(entries.values(), key=_in_path_order):
         yield entry, is_folder, ignores
 
@@ -253,9 +269,9 @@ def _file(entry: Entry, below: str, path: str, ignores: Ignores, filter: Filter)
         if filter.is_unchanged(origin):
             yield RawFile(below, status.st_size, b"", origin, unchanged=True)
             return
-        with open(entry.path, "rb", buffering=0) as file:  # noqa: PTH123  (a Path a file is slow)
+        with open_regular(entry.path, follow=False) as file:
             origin = file_origin(entry.path, os.fstat(file.fileno()))  # of what is read, not of what stood there before
-            content = file.readall()
+            content = file.read(filter.limits.of(path) + 1)
         if (data := filter.content(path, content, ignores)) is not None:
             yield RawFile(below, len(data), data, origin)
     except OSError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ncs.errors import IndexDamaged, reading
+from ncs.files import map_array, save_array
 from ncs.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -21,17 +22,24 @@ Number = TypeVar("Number", bound=np.generic)
 Table = TypeVar("Table", bound="ArrayTable")
 
 
-def load_array(path: Path) -> NDArray[Any]:
-    """A .npy file, memory-mapped; raises IndexDamaged where it is missing or truncated."""
+def load_array(path: Path, kind: type[np.generic], dimensions: int = 1) -> NDArray[Any]:
+    """A .npy file, memory-mapped; raises IndexDamaged where it is missing, truncated or of another kind."""
     with reading(path):
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        return np.asarray(map_array(path, kind, dimensions))
 
 
 class ArrayTable:
-    """A dataclass of a vocabulary and arrays; on disk the vocabulary's files and one `<field>.npy` per array."""
+    """A dataclass of a vocabulary and arrays; on disk the vocabulary's files and one `<field>.npy` per array.
+
+    Arrays have one dimension, and the numbers of their annotation, `NDArray[np.int32]` or `Rows`.
+    """
 
     def fits(self) -> bool:
         """Whether the shapes of the arrays fit each other."""
+        raise NotImplementedError
+
+    def is_sound(self, documents: int) -> bool:
+        """Whether every value that leads to others leads to one that exists, in a segment of so many documents."""
         raise NotImplementedError
 
     def save(self, folder: Path) -> None:
@@ -40,16 +48,28 @@ class ArrayTable:
         vocabulary, *arrays = (field.name for field in fields(self))  # type: ignore[arg-type]
         getattr(self, vocabulary).save(folder)
         for name in arrays:
-            np.save(folder / f"{name}.npy", getattr(self, name))
+            save_array(folder / f"{name}.npy", getattr(self, name))
 
     @classmethod
     def load(cls: type[Table], folder: Path) -> Table:
         """Memory-mapped; raises IndexDamaged where files are missing, truncated or do not fit each other."""
-        arrays = [load_array(folder / f"{field.name}.npy") for field in fields(cls)[1:]]  # type: ignore[arg-type]
+        arrays = [
+            load_array(folder / f"{each.name}.npy", _kind(str(each.type)), each.metadata.get("dimensions", 1))
+            for each in fields(cls)[1:]  # type: ignore[arg-type]
+        ]
         table = cls(Vocabulary.load(folder), *arrays)  # type: ignore[call-arg]
         if not table.fits():
             raise IndexDamaged(f"the files in {folder} do not fit each other; build the index again")
         return table
+
+
+def _kind(annotation: str) -> type[np.generic]:
+    """The numbers of an annotated array.
+
+    >>> _kind("Rows"), _kind("NDArray[np.float32]")
+    (<class 'numpy.int64'>, <class 'numpy.float32'>)
+    """
+    return np.int64 if annotation == "Rows" else getattr(np, annotation[len("NDArray[np.") : -1])
 
 
 def distinct(values: NDArray[Number]) -> NDArray[Number]:
@@ -92,6 +112,32 @@ def ranges(begins: Rows, lengths: Rows) -> Rows:
     return positions
 
 
+def are_offsets(offsets: NDArray[np.integer[Any]], end: int) -> bool:
+    """Whether they are those of values that end there: from 0, never down.
+
+    >>> are_offsets(np.array([0, 2, 2, 3]), 3), are_offsets(np.array([0, 5, 3]), 3), are_offsets(np.zeros(0, int), 0)
+    (True, False, False)
+    """
+    ends = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == end
+    return bool(ends and (offsets[1:] >= offsets[:-1]).all())
+
+
+def are_below(values: NDArray[np.integer[Any]], end: int, start: int = 0) -> bool:
+    """Whether all are in start .. end - 1.
+
+    >>> are_below(np.array([0, 4]), 5), are_below(np.array([0, 5]), 5), are_below(np.array([-1]), 5)
+    (True, False, False)
+    """
+    return not values.size or bool(values.min() >= start and values.max() < end)
+
+
+def values_in(values: NDArray[Number], begins: Rows, lengths: Rows) -> NDArray[Number]:
+    """The values of ranges, joined; raises IndexError for ranges that do not exist."""
+    if begins.size and (begins.min() < 0 or lengths.min() < 0 or (begins + lengths).max() > len(values)):
+        raise IndexError("offsets lead out of their values")
+    return values[ranges(begins, lengths)]
+
+
 def values_of(values: NDArray[Number], offsets: Rows, rows: NDArray[np.integer[Any]]) -> tuple[NDArray[Number], Rows]:
     """The values of some rows, joined, and how many each row has; those of row i are values[offsets[i]:offsets[i + 1]].
 
@@ -101,7 +147,7 @@ def values_of(values: NDArray[Number], offsets: Rows, rows: NDArray[np.integer[A
     """
     begins = offsets[rows]
     lengths = offsets[rows + 1] - begins
-    return values[ranges(begins, lengths)], lengths
+    return values_in(values, begins, lengths), lengths
 
 
 def both(mask: Mask | None, other: Mask | None) -> Mask | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import BadInput, IndexBusy, IndexFolderError, NcsError
+from ncs.files import read_regular, refuse_links, replace_file, save_array, sync
 from ncs.storage.snapshot import (
     LOCK,
     NAME,
@@ -104,7 +105,7 @@ class IndexWriter:
             tombstones_name = f"{self._number:06}"
             (self.folder / TOMBSTONES).mkdir(exist_ok=True)
             paths.append(self.folder / TOMBSTONES / f"{tombstones_name}.npy")
-            np.save(paths[-1], tombstones.astype(np.int64))
+            save_array(paths[-1], tombstones.astype(np.int64))
         files = self._sync_new_files(paths)
         description = Description(
             self._number,
@@ -142,29 +143,23 @@ def open_writer(folder: Path, *, needed_bytes: int = 0) -> Iterator[IndexWriter]
     NcsError where it cannot be written or has less than `needed_bytes` free. A disk that fills up later is NcsError.
     """
     _refuse_foreign(folder)
+    refuse_links(folder)
     new_folders = [path for path in (folder, *folder.parents) if not path.exists()]
     with ExitStack() as stack:
         stack.callback(_remove_empty, new_folders)
         with _unwritable(folder):
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(_write_lock(folder))
+            for path in (folder, *(each.parent for each in new_folders)):
+                sync(path)  # else a power cut takes the whole index, or the lock by which the folder is known
             stack.callback(_clean_up, folder)
             collect_garbage(folder)
             _check_space(folder, needed_bytes)
             if not (folder / IGNORE).exists():
-                (folder / IGNORE).write_text(IGNORED, encoding="utf-8")
+                replace_file(folder / IGNORE, IGNORED)
             writer = IndexWriter(folder)
         with _disk_errors(folder):
             yield writer
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Replace a file atomically and durably."""
-    temporary = path.with_name(f"{path.name}.part")
-    temporary.write_text(text, encoding="utf-8")
-    _sync(temporary)
-    temporary.replace(path)
-    _sync(path.parent)
 
 
 def collect_garbage(folder: Path) -> None:
@@ -172,7 +167,9 @@ def collect_garbage(folder: Path) -> None:
 
     If no snapshot can be read, nothing is deleted.
     """
-    (folder / f"{SNAPSHOT}.part").unlink(missing_ok=True)
+    for path in folder.glob("*.part"):
+        if path.is_file():
+            path.unlink()
     try:
         current = read_description(folder)
     except NcsError:
@@ -242,7 +239,7 @@ def _clean_up(folder: Path) -> None:
         if (folder / SNAPSHOT).exists():
             return
         ignore = folder / IGNORE
-        if ignore.exists() and IGNORED.startswith(ignore.read_text(encoding="utf-8", errors="replace")):
+        if ignore.exists() and IGNORED.encode().startswith(read_regular(ignore, len(IGNORED))):
             ignore.unlink()
         (folder / LOCK).unlink(missing_ok=True)
 
@@ -290,18 +287,7 @@ def _disk_full(folder: Path) -> NcsError:
     return NcsError(f"the disk of {folder} is full; free some space or choose another folder with -i")
 
 
-def _sync(path: Path) -> None:
-    """fsync a file or folder."""
-    if os.name == "nt" and path.is_dir():
-        return  # Windows cannot open a folder, and need not sync it
-    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _sync_all(paths: Iterable[Path]) -> None:
     """Sync files in parallel: a journaling file system writes its journal once for many."""
     with ThreadPoolExecutor(SYNCED) as pool:
-        list(pool.map(_sync, paths))  # raises the first error
+        list(pool.map(sync, paths))  # raises the first error

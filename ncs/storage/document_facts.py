@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ncs.errors import reading
+from ncs.files import read_json
 from ncs.storage.duplicates import Duplicates, NearDuplicates
 from ncs.storage.file_roles import FileRoles, write_file_roles
 from ncs.storage.names import DEFINITIONS, USES, Definitions, DefinitionTable, NameUses, Uses
@@ -39,7 +40,7 @@ class DocumentFacts:
         """Raises IndexDamaged where files are missing, truncated or do not fit each other."""
         path = snapshot.statistics / FILE
         with reading(path):
-            languages = tuple(map(str, json.loads(path.read_bytes())))
+            languages = tuple(map(str, read_json(path)))
         words = Words(snapshot)
         duplicates = Duplicates(snapshot, words)
         return cls(Uses(snapshot), Definitions(snapshot), FileRoles(snapshot), duplicates, words, languages)

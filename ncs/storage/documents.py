@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
+import sys
 import threading
 import zlib
 from collections import Counter
@@ -13,11 +15,12 @@ from contextlib import contextmanager
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from ncs.errors import IndexDamaged
+from ncs.errors import BROKEN, IndexDamaged
+from ncs.files import open_regular
 from ncs.storage.arrays import split
 from ncs.storage.filters import matcher
 from ncs.types import Document, Field, Location, Tokens
@@ -32,15 +35,41 @@ T = TypeVar("T")
 Packed: TypeAlias = tuple[str, str, str, int, int, str, str, str, str, bytes, bytes]
 """id, repository, path, start and end line, language, kind, name, qualified name, digest, body: a document as stored,
 its body (words and code) compressed."""
+PACKED, PLACED = get_args(Packed), (str, str, int, int, str)
 
 NAME = "documents.sqlite"
+SCHEMA = """
+CREATE TABLE repositories (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE files (id INTEGER PRIMARY KEY, repository INTEGER NOT NULL, path TEXT NOT NULL);
+CREATE TABLE labels (id INTEGER PRIMARY KEY, label TEXT NOT NULL);
+CREATE TABLE documents (
+    row INTEGER PRIMARY KEY, id TEXT, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, file INTEGER NOT NULL,
+    language INTEGER NOT NULL, kind INTEGER NOT NULL, name TEXT NOT NULL, qualified_name TEXT NOT NULL,
+    digest BLOB NOT NULL, body BLOB NOT NULL);
+CREATE TABLE copies (
+    row INTEGER NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, file INTEGER NOT NULL,
+    qualified_name TEXT NOT NULL);
+CREATE TABLE columns (name TEXT PRIMARY KEY, data BLOB NOT NULL);
+"""
+INDICES = """
+CREATE INDEX copies_of ON copies (row);
+CREATE INDEX documents_id ON documents (id) WHERE id IS NOT NULL;
+"""
 REMEDY = "build the index again with: ncs build"
 FIELD_END, WORD_END = "\x1e", "\x1f"
+PRAGMAS = ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0")
+BYTES, SHARE = 16 << 20, 4
+"""The values of one read take at most so many bytes, and so many times those of the file: damaged pages may lead in
+circles. So do SQLite's instructions, of which STRIDE are counted at a time."""
+STRIDE = 50_000
+DENSITY = 32
+"""Bodies unpack to at most BYTES and so many times their size; those of code are up to ten times as long."""
 PLAIN, IN_JSON = "p", "j"
 """First letter of a body: words separated by FIELD_END and WORD_END, or JSON where they contain one of these."""
 TEXT = "CAST(? AS TEXT)"
 """File names may be invalid Unicode, which SQLite rejects in bound text but not in text cast from bytes."""
 LINE = re.compile("[1-9][0-9]{0,11}")
+"""Numbers of lines: int() refuses thousands of digits, and SQLite more than 18."""
 NAMES = 10_000
 """Rows per read of names."""
 ID = "coalesce(documents.id, repositories.name || '/' || path || ':' || start_line)"
@@ -76,15 +105,40 @@ class DocumentTable:
         """Raises IndexDamaged if the file is missing or not a document table."""
         self.path = path
         self._lock = threading.RLock()
+        self._steps = [0]  # counted since a read began, in STRIDE
         with self._reading():
+            with open_regular(path) as file:
+                self._bytes = BYTES + SHARE * os.fstat(file.fileno()).st_size
             uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
             self._db = sqlite3.connect(uri, uri=True, check_same_thread=False)
             self._db.text_factory = to_str
             try:
+                self._limit(self._db, self._steps, self._bytes)
+                self._check_schema()
                 self._length = int(self._db.execute(SELECT_LENGTH).fetchone()[0])
             except BaseException:
                 self._db.close()
                 raise
+
+    @staticmethod
+    def _limit(db: sqlite3.Connection, steps: list[int], most: int) -> None:
+        """Run no code that the file names, and stop a statement that does not end."""
+
+        def count() -> bool:
+            steps[0] += STRIDE
+            return steps[0] > most
+
+        db.set_progress_handler(count, STRIDE)
+        for pragma in PRAGMAS:
+            db.execute(f"PRAGMA {pragma}")
+        if sys.version_info >= (3, 11):
+            db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(most, 1 << 30))
+
+    def _check_schema(self) -> None:
+        """Raise ValueError for other tables than `ncs.storage.documents_writer` makes, for views and for triggers."""
+        schema = set(self._db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT 100"))
+        if schema != _expected_schema():
+            raise ValueError("its tables are not those of ncs")
 
     def __len__(self) -> int:
         """The number of documents."""
@@ -107,50 +161,56 @@ class DocumentTable:
         """
         with self._reading():
             copies: dict[int, list[Location]] = {}
-            for row, file, *place in self._db.execute(SELECT_COPIES, (_json(rows),)):
+            for row, file, *place in self._rows(SELECT_COPIES, (_json(rows),), (int, int, *PLACED)):
                 if file not in dead_files:
                     copies.setdefault(row, []).append(Location(*place))
-            packed = zip(rows, self._select(SELECT_PACKED, rows), strict=True)
-            return [unpack(document, copies.get(row, ())) for row, document in packed]
+            packed: list[Packed] = self._select(SELECT_PACKED, rows, PACKED)
+            bodies = unpack_bodies([document[-1] for document in packed])
+            return [
+                Document(*document[:-2], words, code, document[-2], tuple(copies.get(row, ())))
+                for row, document, (code, words) in zip(rows, packed, bodies, strict=True)
+            ]
 
     def packed(self, start: int, stop: int) -> list[Packed]:
         """The rows start..stop as `pack` made them."""
-        return self._select(SELECT_PACKED, range(start, stop))
+        return self._select(SELECT_PACKED, range(start, stop), PACKED)
 
     def locations(self, rows: Sequence[int]) -> list[Location]:
         """The locations of documents, in the order of `rows`."""
-        return [Location(*place) for _, *place in self._select(SELECT_IDS, rows)]
+        return [Location(*place) for _, *place in self._select(SELECT_IDS, rows, (str, *PLACED))]
 
     def ids(self, rows: Sequence[int]) -> list[str]:
         """Ids of rows, in their order."""
-        return [id for id, *_ in self._select(SELECT_IDS, rows)]
+        return [id for id, *_ in self._select(SELECT_IDS, rows, (str, *PLACED))]
 
     def copies(self, start: int, stop: int) -> list[tuple[bytes, Location]]:
         """The copies start..stop in insertion order: the digest of the original and the copy's location."""
         with self._reading():
-            rows = self._db.execute(SELECT_COPIES_FROM, (start, stop)).fetchall()
+            rows = list(self._rows(SELECT_COPIES_FROM, (start, stop), (bytes, *PLACED)))
         return [(digest, Location(*place)) for digest, *place in rows]
 
     def files(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
         """The number of each row's file, int32 [n], and (repository, path) of each number."""
         with self._reading():
-            return self.column("file"), self._db.execute(SELECT_FILES).fetchall()
+            return self.column("file"), list(self._rows(SELECT_FILES, (), (str, str)))
 
     def names(self) -> Iterator[tuple[str, str, str]]:
         """(name, qualified name, kind) of every row, in order."""
         for start in range(0, len(self), NAMES):
             with self._reading():
-                rows = self._db.execute(SELECT_NAMES, (start, start + NAMES)).fetchall()
+                rows = list(self._rows(SELECT_NAMES, (start, start + NAMES), (str, str, str)))
             yield from rows
 
     def rows_of(self, id: str) -> list[int]:
         """The rows with this id."""
         place, _, line = id.rpartition(":")
         with self._reading():
-            rows = self._db.execute(SELECT_ROW, (to_bytes(id),)).fetchall()
+            rows = list(self._rows(SELECT_ROW, (to_bytes(id),), (int,)))
             if not rows and LINE.fullmatch(line):
-                rows = self._db.execute(SELECT_ROW_AT, (int(line), to_bytes(place))).fetchall()
-        return [int(row) for (row,) in rows]
+                rows = list(self._rows(SELECT_ROW_AT, (int(line), to_bytes(place)), (int,)))
+            if any(not 0 <= row < len(self) for (row,) in rows):
+                raise ValueError("a row does not exist")
+        return [row for (row,) in rows]
 
     def column(self, name: str) -> NDArray[np.int32]:
         """One of ncs.storage.documents_writer.COLUMNS."""
@@ -164,7 +224,7 @@ class DocumentTable:
         A repository that has only copies counts 0.
         """
         with self._reading():
-            labels = [label for (label,) in self._db.execute("SELECT label FROM labels ORDER BY id")]
+            labels = [label for (label,) in self._rows("SELECT label FROM labels ORDER BY id", (), (str,))]
             files, places = self.files()
             live = ~np.isin(files, dead_files)
             copy_files = self.column("copy_file")
@@ -180,8 +240,8 @@ class DocumentTable:
     def with_labels(self, column: str, labels: Collection[str]) -> Mask:
         """Mask of the rows whose "language" or "kind" is one of the labels, bool [n]."""
         with self._reading():
-            query = "SELECT id, label FROM labels"
-            return np.isin(self.column(column), [id for id, label in self._db.execute(query) if label in labels])
+            ids = [id for id, label in self._rows("SELECT id, label FROM labels", (), (int, str)) if label in labels]
+            return np.isin(self.column(column), ids)
 
     def mask(
         self,
@@ -207,10 +267,19 @@ class DocumentTable:
                 mask &= in_files
         return mask
 
-    def _select(self, query: str, rows: Sequence[int]) -> list[Any]:
+    def _rows(self, query: str, parameters: tuple[object, ...], kinds: tuple[type, ...]) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query; raises ValueError or TypeError where their values are of other kinds, or too large."""
+        left = self._bytes
+        for values in self._db.execute(query, parameters):
+            left -= sum(len(value) for value in values if type(value) is not int)
+            if left < 0 or tuple(map(type, values)) != kinds:
+                raise ValueError("its values are of other kinds, or endless")
+            yield values
+
+    def _select(self, query: str, rows: Sequence[int], kinds: tuple[type, ...]) -> list[Any]:
         """What a query says of each row, in the order of `rows`; raises IndexDamaged for unknown rows."""
         with self._reading():
-            by_row = {row: values for row, *values in self._db.execute(query, (_json(rows),))}
+            by_row = {row: values for row, *values in self._rows(query, (_json(rows),), (int, *kinds))}
         try:
             return [by_row[row] for row in rows]
         except KeyError as error:
@@ -221,10 +290,11 @@ class DocumentTable:
         """Serialize reads: since Python 3.12, threads that share a connection mix up each other's rows."""
         try:
             with self._lock:
+                self._steps[0] = 0
                 yield
         except sqlite3.ProgrammingError:  # a closed table: the caller's fault
             raise
-        except (sqlite3.Error, zlib.error, ValueError, IndexError, TypeError) as error:
+        except (*BROKEN, OSError, sqlite3.Error, zlib.error) as error:
             raise IndexDamaged(f"{self.path} is damaged ({error}); {REMEDY}") from error
 
 
@@ -324,22 +394,26 @@ class Documents:
         return [values[at] for at in range(len(rows))]
 
 
-def unpack(packed: Packed, copies: Sequence[Location] = ()) -> Document:
-    """The document that was packed; raises zlib.error or ValueError for a damaged body."""
-    code, words = unpack_body(packed[-1])
-    return Document(*packed[:-2], words, code, packed[-2], tuple(copies))
+def unpack_bodies(bodies: Sequence[bytes]) -> Iterator[tuple[str, Mapping[Field, Tokens]]]:
+    """Code and words of each as they were packed; ("", {}) where they were not stored.
 
-
-def unpack_body(body: bytes) -> tuple[str, Mapping[Field, Tokens]]:
-    """Code and words as they were packed; ("", {}) where they were not stored.
-
-    Raises zlib.error or ValueError for damaged bytes.
+    Raises what wrong bytes raise: zlib.error or one of BROKEN, ValueError where they unpack to far more than code does.
     """
-    if not body:
-        return "", {}
-    text = to_str(zlib.decompress(body))
+    left = BYTES + DENSITY * sum(map(len, bodies))
+    for body in bodies:
+        stream = zlib.decompressobj()
+        data = stream.decompress(body, left) if body else b""
+        left -= len(data)
+        if left <= 0 or (body and not stream.eof):
+            raise ValueError("a body is cut or endless")
+        yield _unpack_text(to_str(data)) if body else ("", {})
+
+
+def _unpack_text(text: str) -> tuple[str, Mapping[Field, Tokens]]:
     if text[:1] == IN_JSON:
         code, words = json.loads(text[1:])
+        if {type(each) for each in (code, *chain.from_iterable(words.values()))} != {str}:
+            raise ValueError("a body holds no words")
         return code, {field: tuple(spellings) for field, spellings in words.items()}
     code, *fields = text[1:].split(FIELD_END)
     words = {}
@@ -347,6 +421,16 @@ def unpack_body(body: bytes) -> tuple[str, Mapping[Field, Tokens]]:
         name, *spellings = field.split(WORD_END)
         words[name] = tuple(spellings)
     return code, words
+
+
+@cache
+def _expected_schema() -> set[tuple[str, str, str, str | None]]:
+    """Type, name, table and text of all that SCHEMA and INDICES make."""
+    made: set[tuple[str, str, str, str | None]] = {("index", "sqlite_autoindex_columns_1", "columns", None)}
+    for statement in (SCHEMA + INDICES).split(";\n")[:-1]:
+        _, kind, name, *more = statement.split()
+        made.add((kind.lower(), name, more[1] if kind == "INDEX" else name, statement.strip()))
+    return made
 
 
 def to_bytes(text: str) -> bytes:

@@ -13,26 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from ncs.errors import NcsError
-from ncs.storage.documents import FIELD_END, IN_JSON, PLAIN, TEXT, WORD_END, Packed, to_bytes
+from ncs.storage.documents import FIELD_END, IN_JSON, INDICES, PLAIN, SCHEMA, TEXT, WORD_END, Packed, to_bytes
 from ncs.types import Document, Field, Location, Tokens
 
-SCHEMA = """
-CREATE TABLE repositories (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
-CREATE TABLE files (id INTEGER PRIMARY KEY, repository INTEGER NOT NULL, path TEXT NOT NULL);
-CREATE TABLE labels (id INTEGER PRIMARY KEY, label TEXT NOT NULL);
-CREATE TABLE documents (
-    row INTEGER PRIMARY KEY, id TEXT, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, file INTEGER NOT NULL,
-    language INTEGER NOT NULL, kind INTEGER NOT NULL, name TEXT NOT NULL, qualified_name TEXT NOT NULL,
-    digest BLOB NOT NULL, body BLOB NOT NULL);
-CREATE TABLE copies (
-    row INTEGER NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, file INTEGER NOT NULL,
-    qualified_name TEXT NOT NULL);
-CREATE TABLE columns (name TEXT PRIMARY KEY, data BLOB NOT NULL);
-"""
-INDICES = """
-CREATE INDEX copies_of ON copies (row);
-CREATE INDEX documents_id ON documents (id) WHERE id IS NOT NULL;
-"""
 SETTINGS = ("page_size = 8192", "journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE")
 COLUMNS = ("file", "language", "kind", "copy_row", "copy_file")
 """Columns for filters: file and label numbers by row, and the rows and files of copies; int32, little endian."""

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import IndexDamaged
-from ncs.storage.arrays import distinct, gather, load_array, split, starts_of_runs
+from ncs.files import save_array
+from ncs.storage.arrays import are_below, distinct, gather, load_array, split, starts_of_runs
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
@@ -90,16 +91,20 @@ class NearDuplicates:
         others: Rows = here[here != row].astype(np.int64)
         return others
 
+    def is_sound(self, documents: int) -> bool:
+        """Whether all values are rows of a segment of so many documents."""
+        return are_below(self.clusters, documents, ALONE) and are_below(self.members, documents)
+
     def save(self, folder: Path) -> None:
         """Write both files."""
-        np.save(folder / FILE, self.clusters)
-        np.save(folder / MEMBERS, self.members)
+        save_array(folder / FILE, self.clusters)
+        save_array(folder / MEMBERS, self.members)
 
     @classmethod
     def load(cls, folder: Path, documents: int) -> NearDuplicates:
         """Load from a segment, memory-mapped; raises IndexDamaged for truncated or mismatched files."""
-        clusters, members = load_array(folder / FILE), load_array(folder / MEMBERS)
-        if clusters.shape != (documents,) or members.ndim != 2 or len(members) != 2:
+        clusters, members = load_array(folder / FILE, np.int32), load_array(folder / MEMBERS, np.int32, 2)
+        if clusters.shape != (documents,) or len(members) != 2:
             raise IndexDamaged(f"{folder / FILE} does not fit {documents} documents; build the index again")
         return cls(clusters, members)
 

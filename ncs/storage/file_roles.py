@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import reading
-from ncs.storage.arrays import ArrayTable, Number, gather, offsets_of, values_of
+from ncs.files import read_json
+from ncs.storage.arrays import ArrayTable, Number, are_below, are_offsets, gather, offsets_of, values_of
 from ncs.storage.words import WordTableBuilder, batch_words
 from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
@@ -111,6 +112,12 @@ class FileRoleTable(ArrayTable):
 
     def fits(self) -> bool:
         return len(self.repository) == len(self.role) == len(self.named) == len(self.title_offsets) - 1
+
+    def is_sound(self, documents: int) -> bool:
+        leads = are_below(self.file, len(self.role)) and are_below(self.repository, len(self.role) + 1)
+        titles = are_offsets(self.title_offsets, len(self.title_ids)) and are_below(self.title_ids, len(self.stems))
+        roles = are_below(self.role, SETTINGS + 1) and len(self.file) == len(self.outline) == documents
+        return leads and titles and roles
 
     def title_match(self, words: Mapping[str, float], rows: Rows) -> NDArray[np.float64]:
         """The match of the name of each row's file with the query's stems, 0 to 1, [len(rows)].
@@ -217,4 +224,4 @@ class FileRoles:
 
 def _repositories(folder: Path) -> list[str]:
     with reading(folder):
-        return list(map(str, json.loads((folder / REPOSITORIES).read_bytes())))
+        return list(map(str, read_json(folder / REPOSITORIES)))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ncs.storage.arrays import ArrayTable, offsets_of
+from ncs.storage.arrays import ArrayTable, are_below, are_offsets, offsets_of
 from ncs.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class FileTable(ArrayTable):
     path: NDArray[np.int32]
     place: NDArray[np.int32]
     stamp: NDArray[np.int32]
-    digest: NDArray[np.uint8]
+    digest: NDArray[np.uint8] = field(metadata={"dimensions": 2})
     bytes: NDArray[np.int64]
     state: NDArray[np.uint8]
     rows: NDArray[np.int64]
@@ -70,6 +70,12 @@ class FileTable(ArrayTable):
     def fits(self) -> bool:
         columns: tuple[NDArray[Any], ...] = (*self._names(), self.digest, self.bytes, self.state)
         return {len(self.rows), len(self.copies)} == {len(column) + 1 for column in columns} and len(self.began) == 1
+
+    def is_sound(self, documents: int) -> bool:
+        names = all(are_below(ids, len(self.texts)) for ids in self._names())
+        digests = self.digest.shape == (len(self.bytes), DIGEST_BYTES)
+        copies = len(self.copies) > 0 and are_offsets(self.copies, int(self.copies[-1]))
+        return names and digests and copies and are_offsets(self.rows, documents)
 
     @classmethod
     def of_segment(cls, segment: Path) -> FileTable:

@@ -11,7 +11,7 @@ from zlib import crc32
 
 import numpy as np
 
-from ncs.storage.arrays import ArrayTable, gather_several, offsets_of, values_of
+from ncs.storage.arrays import ArrayTable, are_below, are_offsets, gather_several, offsets_of, values_of
 from ncs.storage.words import WordTable, batch_words
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary, merge
@@ -62,6 +62,10 @@ class NameUses(ArrayTable):
 
     def fits(self) -> bool:
         return len(self.documents) == len(self.names) and len(self.ids) == self.offsets[-1]
+
+    def is_sound(self, documents: int) -> bool:
+        leads = are_offsets(self.offsets, len(self.ids)) and are_below(self.ids, len(self.names))
+        return leads and are_below(self.documents, 1 << 31) and len(self) == documents
 
     def of(self, rows: Rows) -> tuple[NDArray[np.int32], Rows]:
         """The names used by these rows, joined: ids [m], and how many each row uses [len(rows)]."""
@@ -195,6 +199,10 @@ class DefinitionTable(ArrayTable):
 
     def fits(self) -> bool:
         return len(self.offsets) == len(self.names) + 1 and len(self.rows) == self.offsets[-1]
+
+    def is_sound(self, documents: int) -> bool:
+        marks = len(self.spelled) == len(self.scopes) == len(self.rows)
+        return marks and are_offsets(self.offsets, len(self.rows)) and are_below(self.rows, documents)
 
     def of_names(self, ids: range) -> Rows:
         """The definitions of names that stand side by side, [3, n]: rows, spellings, scopes."""

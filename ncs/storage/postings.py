@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import BadInput, check_k
-from ncs.storage.arrays import ArrayTable, both, gather, offsets_of, top_rows
+from ncs.storage.arrays import ArrayTable, are_below, are_offsets, both, gather, offsets_of, top_rows
 from ncs.text.stems import stem_all
 from ncs.text.vocabulary import Vocabulary
 
@@ -58,6 +58,9 @@ class TermStatistics(ArrayTable):
     def fits(self) -> bool:
         return len(self.df) == len(self.in_code) == len(self.stems) and self.corpus.shape == (2,)
 
+    def is_sound(self, documents: int) -> bool:
+        return are_below(self.df, 1 << 40)
+
 
 @dataclass(frozen=True, slots=True)
 class PostingTable(ArrayTable):
@@ -80,6 +83,10 @@ class PostingTable(ArrayTable):
 
     def fits(self) -> bool:
         return len(self.offsets) == len(self.stems) + 1 and len(self.rows) == len(self.impacts) == self.offsets[-1]
+
+    def is_sound(self, documents: int) -> bool:
+        leads = are_offsets(self.offsets, len(self.rows)) and are_below(self.rows, documents)
+        return leads and len(self) == documents
 
     def posting(self, stem: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Rows, ascending, and impacts of a stem; both empty for an unknown stem."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.errors import BadInput
+from ncs.files import reserve
 from ncs.progress import Track, silent
 from ncs.storage.arrays import offsets_of, ranges, starts_of_runs
 from ncs.storage.postings import Postings, PostingTable, TermStatistics
@@ -150,4 +151,5 @@ def _temporary(size: int, dtype: DTypeLike, folder: Path | None) -> NDArray[Any]
     if folder is None or os.name == "nt" or not size:  # Windows cannot remove an open file
         return np.zeros(size, dtype)
     with TemporaryFile(prefix="array-", dir=folder) as file:
+        reserve(file.fileno(), size * np.dtype(dtype).itemsize)
         return np.memmap(file, dtype, "w+", shape=(size,))

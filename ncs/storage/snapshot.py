@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -14,8 +15,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import numpy as np
 
-from ncs.errors import IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion, NcsError
+from ncs.errors import BROKEN, IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion, NcsError
+from ncs.files import read_regular
 from ncs.storage.arrays import both, load_array
+from ncs.storage.checks import check_values
 from ncs.storage.files import FILES
 
 if TYPE_CHECKING:
@@ -29,6 +32,9 @@ FORMAT = 3
 SNAPSHOT, LOCK, DEFAULT_NAME = "snapshot.json", "ncs.lock", ".ncs"
 SEGMENTS, STATISTICS, TOMBSTONES = "segments", "statistics", "tombstones"
 NAME = re.compile(r"[0-9]{6,18}")
+SNAPSHOT_BYTES = 16 << 20
+"""Parsed it may take twenty times as much memory."""
+MOST_FILES = 100_000
 QUICK_BYTES = 8 << 20
 """Bytes to checksum when an index is opened (7 ms); `verify` reads everything."""
 PENDING = "pending"
@@ -129,7 +135,7 @@ class Segment:
     def dead_rows(self) -> Iterator[tuple[int, int]]:
         """Ranges [start, stop) of local rows that are tombstones."""
         if len(self.dead_files):
-            bounds = load_array(self.path / FILES / "rows.npy")
+            bounds = load_array(self.path / FILES / "rows.npy", np.int64)
             yield from zip(bounds[self.dead_files].tolist(), bounds[self.dead_files + 1].tolist(), strict=True)
 
 
@@ -139,6 +145,8 @@ class Snapshot:
     def __init__(self, folder: Path, description: Description) -> None:
         """Raises OSError if a segment was removed meanwhile, IndexDamaged for damaged tombstones."""
         self.folder, self.description = folder, description
+        self.distrust = ""
+        """Why it may only be searched."""
         self.statistics = folder / STATISTICS / description.statistics
         self._holds = [Hold(self.statistics)]
         try:
@@ -162,7 +170,7 @@ class Snapshot:
         """Segment number and local file number of every dead file, [n, 2]."""
         if self.description.tombstones is None:
             return np.zeros((0, 2), np.int64)
-        return load_array(self.folder / TOMBSTONES / f"{self.description.tombstones}.npy").astype(np.int64)
+        return load_array(self.folder / TOMBSTONES / f"{self.description.tombstones}.npy", np.int64, 2)
 
     def _live(self) -> Mask | None:
         """Mask of live rows, bool [len(self)]; None without tombstones."""
@@ -195,8 +203,13 @@ class Snapshot:
     def __enter__(self) -> Snapshot:
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        """Raises IndexDamaged for an error that comes of damaged files."""
+        try:
+            if isinstance(error, BROKEN) and self.description.files:  # a draft has none
+                find_damage(self, error)
+        finally:
+            self.close()
 
 
 class Hold:
@@ -213,7 +226,7 @@ class Hold:
             return
         import fcntl
 
-        self._descriptor = os.open(folder, os.O_RDONLY)
+        self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK)  # a pipe would wait
         try:
             fcntl.flock(self._descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -253,16 +266,31 @@ def open_snapshot(folder: Path, load: Callable[[Snapshot], T], *, verify: bool =
 
 def _open(folder: Path, description: Description, *, verify: bool) -> Snapshot:
     try:
-        _check_files(folder, description.files, verify=verify)
-        return Snapshot(folder, description)
+        _check_files(folder, description, verify=verify)
+        snapshot = Snapshot(folder, description)
+        if snapshot.distrust:
+            check_values(snapshot)
+        return snapshot
     except (OSError, ValueError, IndexError) as error:
         raise IndexDamaged(f"cannot read {folder} ({error}); {rebuild(folder)}") from error
+
+
+def find_damage(snapshot: Snapshot, error: Exception) -> None:
+    """Raise IndexDamaged where an error came of damaged files: where they were altered, or are not to be trusted."""
+    try:
+        _check_files(snapshot.folder, snapshot.description, verify=True)
+        check_values(snapshot)
+    except IndexDamaged as damage:
+        raise damage from error
+    if snapshot.distrust:
+        message = f"{type(error).__name__}: {error}".replace("\n", " ")
+        raise IndexDamaged(f"{snapshot.folder} is no index of ncs ({message}); {rebuild(snapshot.folder)}") from error
 
 
 def read_description(folder: Path) -> Description:
     """The content of snapshot.json; raises IndexNotFound, IndexDamaged or IndexVersion."""
     try:
-        return Description.from_json((folder / SNAPSHOT).read_bytes())
+        return Description.from_json(read_regular(folder / SNAPSHOT, SNAPSHOT_BYTES, follow=False))
     except FileNotFoundError:
         raise _no_snapshot(folder) from None
     except NotADirectoryError:
@@ -315,24 +343,50 @@ def checksum(path: Path) -> StoredFile:
     return {"bytes": size, "blake2b": digest.hexdigest()}
 
 
-def _check_files(folder: Path, files: Mapping[str, StoredFile], *, verify: bool) -> None:
-    """Compare all sizes; checksums of all files with `verify`, else of the smallest, up to QUICK_BYTES in total."""
+def _check_files(folder: Path, description: Description, *, verify: bool) -> None:
+    """Compare all sizes; checksums of all files with `verify`, else of the smallest, up to QUICK_BYTES in total.
+
+    Whatever lies in the folders of a snapshot must be a regular file or a folder, so that each can be opened by name.
+    """
+    sizes = _sizes(folder, description)
     budget = float("inf") if verify else QUICK_BYTES
-    for path, entry in sorted(files.items(), key=lambda item: (item[1]["bytes"], item[0])):
+    for path, entry in sorted(description.files.items(), key=lambda item: (item[1]["bytes"], item[0])):
         budget -= entry["bytes"]
-        if wrong := _wrong(folder / path, entry, read=budget >= 0):
+        if wrong := _wrong(folder / path, entry, sizes.get(path), read=budget >= 0):
             raise IndexDamaged(f"{folder / path} {wrong}; {rebuild(folder)}")
+    if sum(documents for _, documents in description.segments) > sum(sizes.values()):
+        raise IndexDamaged(f"{folder / SNAPSHOT} counts more documents than its files can hold; {rebuild(folder)}")
 
 
-def _wrong(path: Path, entry: StoredFile, *, read: bool) -> str:
+def _sizes(folder: Path, description: Description) -> dict[str, int]:
+    """The size of every file of a snapshot by its path below the index; raises IndexDamaged for links and pipes."""
+    names = [f"{SEGMENTS}/{name}" for name, _ in description.segments]
+    names += [f"{STATISTICS}/{description.statistics}"]
+    names += [f"{TOMBSTONES}/{description.tombstones}.npy"] if description.tombstones else []
+    sizes: dict[str, int] = {}
+    pending = [*{name.partition("/")[0]: None for name in names}, *names]
+    for path in pending:
+        with suppress(FileNotFoundError):
+            status = (folder / path).lstat()
+            if stat.S_ISREG(status.st_mode):
+                sizes[path] = status.st_size
+            elif not stat.S_ISDIR(status.st_mode):
+                raise IndexDamaged(f"{folder / path} is not a regular file; {rebuild(folder)}")
+            elif "/" in path:
+                pending += [f"{path}/{name}" for name in os.listdir(folder / path)]  # noqa: PTH208
+        if len(pending) > MOST_FILES:
+            raise IndexDamaged(f"{folder} holds more than {MOST_FILES:,} files; {rebuild(folder)}")
+    return sizes
+
+
+def _wrong(path: Path, entry: StoredFile, size: int | None, *, read: bool) -> str:
     try:
-        size = path.stat().st_size
+        if size is None:
+            return "is missing"
         if size != entry["bytes"]:
             return f"has {size:,} bytes instead of {entry['bytes']:,}"
         if read and checksum(path) != entry:
             return "was altered"
-    except FileNotFoundError:
-        return "is missing"
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     return ""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 import numpy as np
 
 from ncs.errors import BadInput, IndexDamaged, check_k, reading
+from ncs.files import read_json, save_array
 from ncs.storage.arrays import both, gather, load_array, offsets_of, top_rows
 
 if TYPE_CHECKING:
@@ -87,7 +88,10 @@ def read_info(folder: Path) -> VectorInfo:
     """Read `vectors.json` of a folder; raises IndexDamaged."""
     path = folder / INFO
     with reading(path):
-        return VectorInfo(**json.loads(path.read_bytes()))
+        info = VectorInfo(**read_json(path))
+        if info.kind not in get_args(Kind) or {type(number) for number in (info.rows, info.dim, info.lists)} != {int}:
+            raise ValueError("it describes no vectors")
+        return info
 
 
 class VectorIndex:
@@ -147,7 +151,7 @@ class VectorIndex:
         scores: Scores = np.einsum("ij,j->i", self.vectors(rows), query.astype(np.float32, copy=False))
         return scores
 
-    def vectors(self, rows: Rows) -> Matrix:
+    def vectors(self, rows: Rows | slice) -> Matrix:
         """The vectors of these rows, [len(rows), dim]; of pq rounded to float16."""
         return np.asarray(self._vectors[rows], np.float32)
 
@@ -166,7 +170,8 @@ class VectorIndex:
             return np.flatnonzero(mask)
         if self._ivf_pq is not None:
             return self._scan(query, k, mask)
-        scores = self._vectors @ query  # BLAS adds in an order that depends on the row, so these only preselect
+        parts = (self.vectors(slice(start, start + CHUNK)) @ query for start in range(0, len(self), CHUNK))
+        scores = np.concatenate([np.zeros(0, np.float32), *parts])  # only to preselect: BLAS adds in varying order
         scores[self._empty if mask is None else ~mask] = -np.inf
         last = -np.inf if k >= len(scores) else float(np.partition(scores, -k)[-k])
         return np.flatnonzero((scores >= last - ROUNDING) & (scores > -np.inf))
@@ -194,22 +199,24 @@ class VectorIndex:
         if self._ivf_pq is not None:
             _faiss().write_index(self._ivf_pq, str(folder / IVF_PQ))
             info["bytes"] = (folder / IVF_PQ).stat().st_size
-        np.save(folder / VECTORS, self._vectors)
-        np.save(folder / EMPTY, self._empty)
+        save_array(folder / VECTORS, self._vectors)
+        save_array(folder / EMPTY, self._empty)
         (folder / INFO).write_text(json.dumps(info) + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: Path) -> VectorIndex:
-        """Load memory-mapped; raises IndexDamaged for missing, truncated or foreign files."""
+    def load(cls, folder: Path, *, fast: bool = True) -> VectorIndex:
+        """Load memory-mapped; raises IndexDamaged for missing, truncated or foreign files.
+
+        fast: whether to read what faiss wrote, which must be trusted; without it every row is compared.
+        """
         info = read_info(folder)
         try:
-            vectors, empty = load_array(folder / VECTORS), load_array(folder / EMPTY)
-            ivf_pq = _read_ivf_pq(folder / IVF_PQ, info) if info.kind == "pq" else None
+            numbers = np.float32 if info.kind == "exact" else np.float16
+            vectors, empty = load_array(folder / VECTORS, numbers, 2), load_array(folder / EMPTY, np.int64)
+            ivf_pq = _read_ivf_pq(folder / IVF_PQ, info) if fast and info.kind == "pq" else None
         except (RuntimeError, MemoryError, OSError) as error:
             raise IndexDamaged(f"cannot read the vectors in {folder}; build the index again") from error
-        numbers = np.float32 if ivf_pq is None else np.float16
-        consistent = vectors.shape == (info.rows, info.dim) and vectors.dtype == numbers
-        if not consistent or (len(empty) and empty[-1] >= info.rows):
+        if vectors.shape != (info.rows, info.dim) or (len(empty) and not 0 <= empty[0] <= empty[-1] < info.rows):
             raise IndexDamaged(f"the vector files in {folder} are inconsistent; build the index again")
         return cls(vectors, empty, ivf_pq)
 
@@ -224,7 +231,10 @@ class Vectors:
     @classmethod
     def open(cls, snapshot: Snapshot, name: str) -> Vectors:
         """The vectors of the ranker `name`."""
-        return cls([VectorIndex.load(segment.path / name) for segment in snapshot.segments], snapshot.live)
+        parts = [VectorIndex.load(segment.path / name, fast=not snapshot.distrust) for segment in snapshot.segments]
+        if [len(part) for part in parts] != [segment.documents for segment in snapshot.segments]:
+            raise IndexDamaged(f"the vectors of {name} do not fit the documents; build the index again")
+        return cls(parts, snapshot.live)
 
     def __len__(self) -> int:
         """Rows, tombstones included."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ncs.storage.arrays import gather, gather_several, load_array, offsets_of, ranges
+from ncs.files import reserve, save_array
+from ncs.storage.arrays import are_below, are_offsets, gather, gather_several, load_array, offsets_of, values_in
 from ncs.text.spelling import WordList
 from ncs.text.stems import Stems
 from ncs.text.vocabulary import Vocabulary, merge
@@ -59,7 +61,7 @@ class WordTable:
         at = rows[:, None] * len(FIELDS) + [FIELDS.index(field) for field in fields]
         begins = self.offsets[at]
         lengths = self.offsets[at + 1] - begins
-        return self.ids[ranges(begins.ravel(), lengths.ravel())], offsets_of(lengths.sum(axis=1))
+        return values_in(self.ids, begins.ravel(), lengths.ravel()), offsets_of(lengths.sum(axis=1))
 
     def lengths(self, rows: Rows) -> Rows:
         """The number of words of each field of these rows, [len(rows), len(FIELDS)]."""
@@ -71,16 +73,21 @@ class WordTable:
         offsets = self.offsets[start * len(FIELDS) : stop * len(FIELDS) + 1]
         return WordTable(self.vocabulary, self.ids[offsets[0] : offsets[-1]], offsets - offsets[0])
 
+    def is_sound(self, documents: int) -> bool:
+        """Whether every value leads to one that exists, and there are so many documents."""
+        leads = are_offsets(self.offsets, len(self.ids)) and are_below(self.ids, len(self.vocabulary))
+        return leads and len(self.offsets) == documents * len(FIELDS) + 1
+
     def save(self, folder: Path) -> None:
         """Write the vocabulary and both arrays."""
         self.vocabulary.save(folder)
-        np.save(folder / IDS, self.ids)
-        np.save(folder / OFFSETS, self.offsets)
+        save_array(folder / IDS, self.ids)
+        save_array(folder / OFFSETS, self.offsets)
 
     @staticmethod
     def load(folder: Path) -> WordTable:
         """Load from a segment, memory-mapped."""
-        ids, offsets = load_array(folder / IDS), load_array(folder / OFFSETS)
+        ids, offsets = load_array(folder / IDS, np.int32), load_array(folder / OFFSETS, np.int64)
         return WordTable(Vocabulary.load(folder), ids, offsets)
 
     def renumbered(self, vocabulary: Vocabulary) -> WordTable:
@@ -162,13 +169,15 @@ class WordTableBuilder:
             ids = np.zeros(offsets[-1], np.int32)
         else:
             ids = np.lib.format.open_memmap(self._folder / IDS, "w+", np.int32, (int(offsets[-1]),))
+            with (self._folder / IDS).open("r+b") as file:
+                reserve(file.fileno(), os.fstat(file.fileno()).st_size)
         self._ids.seek(0)
         for start in range(0, len(ids), CHUNK):
             ids[start : start + CHUNK] = renumber[np.frombuffer(self._ids.read(4 * CHUNK), np.int32)]
         self.close()
         if self._folder is None:
             return WordTable(vocabulary, ids, offsets)
-        np.save(self._folder / OFFSETS, offsets)
+        save_array(self._folder / OFFSETS, offsets)
         vocabulary.save(self._folder)
         table = WordTable.load(self._folder)
         table.work_folder = self._folder

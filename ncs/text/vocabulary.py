@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.errors import reading
+from ncs.files import map_array, open_regular, save_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+NEWLINE = ord("\n")
 SEARCHED = 200
 """A word looked up in the file costs as much as reading so many words of it."""
 
@@ -105,22 +108,30 @@ class Vocabulary:
         """Numbers in the order of the words, [len(ids)]."""
         return ids.astype(np.float64)
 
+    def is_sound(self) -> bool:
+        """Whether every line ends where the next one starts, and all are UTF-8."""
+        text, ends = bytes(self._text[:]), self._starts[1:] - 1
+        lines = np.flatnonzero(np.frombuffer(text, np.uint8) == NEWLINE)
+        with suppress(UnicodeDecodeError):
+            return text.decode() is not None and self._starts[0] == 0 and np.array_equal(lines, ends)
+        return False
+
     def save(self, folder: Path) -> None:
         """Write `vocabulary.txt` and `vocabulary.npy`."""
         (folder / "vocabulary.txt").write_bytes(bytes(self._text[:]))
-        np.save(folder / "vocabulary.npy", self._starts)
+        save_array(folder / "vocabulary.npy", self._starts)
 
     @staticmethod
     def load(folder: Path) -> Vocabulary:
         """Memory-mapped; raises IndexDamaged where a file is missing or truncated, or the two disagree."""
         path = folder / "vocabulary.txt"
         with reading(f"the vocabulary in {folder}"):
-            starts = np.asarray(np.load(folder / "vocabulary.npy", mmap_mode="r", allow_pickle=False))
+            starts = map_array(folder / "vocabulary.npy", np.int64)
             if path.stat().st_size != starts[-1]:
                 raise ValueError("vocabulary.txt does not fit vocabulary.npy")
             if not starts[-1]:
                 return Vocabulary(b"", starts)
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 return Vocabulary(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), starts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -178,3 +179,24 @@ def test_a_reader_that_exits_early_is_not_an_error(demo: Path, arguments: list[s
     )
     os.close(theirs)
     assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="other systems look for programs on the PATH only")
+def test_a_program_of_the_working_folder_is_not_run_as_git(tmp_path: Path) -> None:
+    shutil.copy(sys.executable, tmp_path / "git.exe")
+    code = "import ncs.cli.main, subprocess; subprocess.run(['git', '--version'])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "Python" not in done.stdout
+
+
+def test_a_seed_that_no_generator_takes_is_refused(demo: Path) -> None:
+    run = invoke("map", "--seed", str(1 << 32), cwd=demo)
+    assert run.returncode == 2
+    assert "--seed" in run.stderr
+
+
+@pytest.mark.parametrize("command", ["query", "explain-attention"])
+def test_a_query_of_100_kilobytes_is_refused_in_one_line(demo: Path, command: str) -> None:
+    run = invoke(command, "word " * 20_000, cwd=demo)
+    assert run.returncode == 2
+    assert "\n" not in run.stderr.rstrip("\n")

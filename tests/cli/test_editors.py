@@ -76,6 +76,14 @@ def test_without_a_file_the_code_as_indexed_opens(project: Path, query: str, nam
     assert note.endswith("is not a file here (moved, or in an archive or bare repository); opening the indexed code")
 
 
+@pytest.mark.parametrize("path", ["dir/a\0b.py", "dir/a\nb.py", "dir/\x1b[31m.py"])
+def test_the_copy_of_a_hostile_name_opens_under_a_harmless_one(project: Path, path: str) -> None:
+    hit, locator = hit_of(project, "open dock")
+    opened, _, _ = file_to_open({**hit, "path": path}, locator)
+    assert opened.read_text() == hit["code"]
+    assert opened.name.isprintable()
+
+
 def test_an_index_without_code_says_so_where_the_file_is_gone(project: Path) -> None:
     Index.build(project / "src", project / ".ncs", config=BuildConfig(store_code=False)).close()
     hit, locator = hit_of(project, "open dock")

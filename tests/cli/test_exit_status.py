@@ -16,19 +16,17 @@ from ncs.exit_status import main_program
         (FileNotFoundError(2, "No such file or directory", "a.json"), 2, "prog: a.json: No such file or directory\n"),
         (OSError("odd"), 2, "prog: the system: odd\n"),
         (KeyboardInterrupt(), 130, "prog: interrupted; the same command goes on\n"),
-        (ZeroDivisionError(), None, ""),
+        (ZeroDivisionError(), 2, "prog: ZeroDivisionError: a mistake in prog; please report it with the lines above\n"),
     ],
 )
-def test_an_error_of_ours_is_one_line_on_stderr_and_a_status_others_are_not_hidden(
-    error: BaseException, status: int | None, line: str, capsys: pytest.CaptureFixture[str]
+def test_an_error_is_one_line_on_stderr_and_a_status_and_a_mistake_has_its_traceback_too(
+    error: BaseException, status: int, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     @main_program("prog", interrupted="the same command goes on")
     def main() -> int:
         raise error
 
-    if status is None:
-        with pytest.raises(ZeroDivisionError):
-            main()
-    else:
-        assert main() == status
-    assert capsys.readouterr() == ("", line)
+    assert main() == status
+    out, err = capsys.readouterr()
+    assert not out
+    assert err == line or (err.startswith("Traceback ") and err.endswith(line) and type(error) is ZeroDivisionError)

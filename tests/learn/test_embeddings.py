@@ -165,6 +165,10 @@ def test_a_fasttext_model_serves_as_pretrained_vectors(tmp_path: Path) -> None:
     vectors = Embeddings.train(words, still).vectors
     for word in ("read", "file"):
         np.testing.assert_allclose(vectors[id_of(words, word)], model.get_word_vector(word), atol=1e-5)
+    content = path.read_bytes()
+    path.write_bytes(content[:64] + b"\0" + content[65:])  # no words: fastText divides by their number
+    with pytest.raises(BadInput, match=r"is no fastText model \(it"):
+        Embeddings.train(words, still)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +182,7 @@ def test_a_fasttext_model_serves_as_pretrained_vectors(tmp_path: Path) -> None:
         ("vectors.vec", "1 4\nfile 1 2 nan 4\n", ":2 is not a word and 4 numbers"),
         ("elsewhere.vec", None, "no pretrained vectors at"),
         ("model.bin", "no model", "is no fastText model"),
+        ("model.vec", f"1 {'9' * 5_000}\n", "does not begin with"),
     ],
 )
 def test_pretrained_vectors_that_do_not_fit_are_refused(

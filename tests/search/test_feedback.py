@@ -48,10 +48,27 @@ def test_thumbs_down_are_wrong_rows_and_the_later_of_two_judgments_holds(demo_in
     ]
 
 
-@pytest.mark.parametrize("line", ["no tab here", "q\tno.such.function", "q\tKeyboards.java:999999"])
+@pytest.mark.parametrize(
+    "line",
+    ["no tab here", "q\tno.such.function", "q\tKeyboards.java:999999", "q\tKeyboards.java:²", "q\ta.py:" + "9" * 5_000],
+)
 def test_a_bad_line_is_named_with_its_number_and_remedy(demo_index: Index, tmp_path: Path, line: str) -> None:
     file = tmp_path / "bad.tsv"
     file.write_text(f"# first\n{line}\n")
     with pytest.raises(BadInput, match=r"line 2: .*; (separate|write) ") as error:
         read_feedback(file, demo_index.documents)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("grade", ["²", "9" * 5_000, "--1", "x"])
+def test_a_grade_that_is_no_number_is_named(demo_index: Index, tmp_path: Path, grade: str) -> None:
+    (tmp_path / "queries").write_text("q1\twrap text\n")
+    (tmp_path / "qrels").write_text(f"q1 0 {demo_index.documents.ids([0])[0]} {grade}\n")
+    with pytest.raises(BadInput, match=r"qrels, line 1: not a line of TREC qrels"):
+        read_feedback(tmp_path / "queries", demo_index.documents, qrels=tmp_path / "qrels")
+
+
+def test_a_query_of_four_megabytes_is_refused(demo_index: Index, tmp_path: Path) -> None:
+    (tmp_path / "queries").write_text("word " * 800_000 + "\tKeyboards.hideSoftKeyboard\n")
+    with pytest.raises(BadInput, match="the query has 3,999,999 characters; shorten it to 32,768"):
+        read_feedback(tmp_path / "queries", demo_index.documents)

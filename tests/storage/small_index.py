@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,16 @@ def fail(folder: Path, error: type[BaseException] = ZeroDivisionError) -> None:
     with open_writer(folder) as writer:
         write_segment(writer, "new")
         raise error
+
+
+def commit_until_enough(folder: Path) -> str:
+    """Builds and updates in turn, until somebody has seen enough; the last text."""
+    for number in count():
+        build(folder / "idx", str(number))
+        update(folder / "idx", f"{number} updated")
+        if number >= 50 and (folder / "enough").exists():
+            break
+    return f"{number} updated"
 
 
 def text_of(snapshot: Snapshot) -> str:

@@ -14,12 +14,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ncs.errors import BadInput, IndexBusy, NcsError
+from ncs.errors import BadInput, IndexBusy, IndexFolderError, NcsError
 from ncs.storage.commit import open_writer
 from ncs.storage.snapshot import SEGMENTS, open_snapshot, read_description
+from ncs.workers import Workers
 from tests.gitrepo import write
 from tests.rights import without_rights
-from tests.storage.small_index import build, fail, files, names, text_of, update, write_segment
+from tests.storage.small_index import (
+    build,
+    commit_until_enough,
+    consistent_text_of,
+    fail,
+    files,
+    names,
+    text_of,
+    update,
+    write_segment,
+)
+from tests.waiting import LONG
 
 
 @pytest.fixture
@@ -103,33 +115,6 @@ def test_leftovers_of_killed_builds_are_removed_and_other_files_are_not(tmp_path
     assert names(tmp_path) == sorted([*files(number), *foreign])
 
 
-def test_every_file_is_on_the_disk_before_the_snapshot_names_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not Path("/proc/self/fd").exists():
-        pytest.skip("needs /proc")
-    steps: list[str] = []
-    sync, replace = os.fsync, os.replace
-
-    def recorded_sync(descriptor: int) -> None:
-        steps.append(os.path.relpath(Path(f"/proc/self/fd/{descriptor}").readlink(), tmp_path))
-        sync(descriptor)
-
-    class RecordedPath(type(tmp_path)):  # type: ignore[misc]
-        def replace(self, target: Path) -> Path:
-            steps.append(f"replace {Path(target).name}")
-            replace(self, target)
-            return target
-
-    monkeypatch.setattr(os, "fsync", recorded_sync)
-    build(RecordedPath(tmp_path))
-    named = [name for name in files(1) if "/" in name]
-    folders = {".", *(str(parent) for name in named for parent in Path(name).parents)}
-    assert set(steps[:4]) == set(named)
-    assert set(steps[4:-3]) == folders
-    assert steps[-3:] == ["snapshot.json.part", "replace snapshot.json", "."]
-
-
 def test_a_copied_segment_shares_its_files_and_their_checksums(tmp_path: Path) -> None:
     first = build(tmp_path)
     with open_writer(tmp_path) as writer:
@@ -157,7 +142,7 @@ def test_a_file_or_a_link_to_nowhere_in_the_way_is_refused(tmp_path: Path) -> No
         build(tmp_path / "file" / "below")
     assert (tmp_path / "file").read_text() == "mine"
     (tmp_path / "link").symlink_to(tmp_path / "nowhere" / "at" / "all")
-    with pytest.raises(NcsError, match=r"cannot write to .*link: .*; choose another folder with -i"):
+    with pytest.raises(NcsError, match=r"link is a link, which ncs does not write to; remove it"):
         build(tmp_path / "link")
 
 
@@ -222,3 +207,18 @@ def test_a_write_beyond_the_limit_of_file_sizes_is_one_line_too(tmp_path: Path) 
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert open_snapshot(tmp_path, text_of, verify=True) == "old"
+
+
+@pytest.mark.slow
+def test_readers_always_find_a_whole_snapshot_while_builds_and_updates_replace_it(tmp_path: Path) -> None:
+    seen = set()
+    with Workers(1) as workers:
+        last = workers.submit(commit_until_enough, tmp_path, seconds=LONG)
+        while not last.done():
+            try:
+                seen.add(open_snapshot(tmp_path / "idx", consistent_text_of))
+            except IndexFolderError:
+                assert not seen
+            if len(seen) > 10:
+                (tmp_path / "enough").touch()
+    assert open_snapshot(tmp_path / "idx", consistent_text_of) == last.result()

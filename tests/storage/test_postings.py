@@ -163,8 +163,8 @@ def test_postings_sorted_on_disk_and_saved_are_the_same(tmp_path: Path, monkeypa
 
 
 def test_files_that_do_not_fit_each_other_are_refused(tmp_path: Path) -> None:
-    for name in ("rows", "impacts", "offsets"):
+    for name, kind in (("rows", np.int32), ("impacts", np.float32), ("offsets", np.int64)):
         postings(random_documents(100)).save(tmp_path, tmp_path, "bm25")
-        np.save(tmp_path / "bm25" / f"{name}.npy", np.zeros(3, np.int32))
+        np.save(tmp_path / "bm25" / f"{name}.npy", np.zeros(3, kind))
         with pytest.raises(IndexDamaged, match="do not fit each other; build the index again"):
             PostingTable.load(tmp_path / "bm25")

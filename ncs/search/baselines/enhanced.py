@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import textwrap
 import zlib
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.errors import BadInput, reading
+from ncs.files import save_array, text_lines
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, check_part, read_config, statistics_of
 from ncs.search.ranking import Internals, Ranking
@@ -167,12 +167,13 @@ class Cooccurrence:
             (folder / name).mkdir(exist_ok=True)
             vocabulary.save(folder / name)
         for name in ("offsets", "ids", "weights"):
-            np.save(folder / f"{name}.npy", getattr(self, name))
+            save_array(folder / f"{name}.npy", getattr(self, name))
 
     @classmethod
     def load(cls, folder: Path) -> Cooccurrence:
         """Memory-mapped; raises ValueError or IndexDamaged if files are damaged."""
-        offsets, ids, weights = (load_array(folder / f"{name}.npy") for name in ("offsets", "ids", "weights"))
+        kinds: dict[str, type[np.generic]] = {"offsets": np.int64, "ids": np.int32, "weights": np.float32}
+        offsets, ids, weights = (load_array(folder / f"{name}.npy", kind) for name, kind in kinds.items())
         matrix = cls(Vocabulary.load(folder / "questions"), Vocabulary.load(folder / "code"), offsets, ids, weights)
         if len(offsets) != len(matrix.questions) + 1 or not len(ids) == len(weights) == offsets[-1]:
             raise ValueError("the files do not fit each other")
@@ -231,17 +232,16 @@ def read_questions(path: Path) -> Iterator[str]:
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(FILE:LINE, object) of every line that is not empty; an empty object for other JSON."""
     try:
-        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    row = json.loads(line)
-                    yield f"{path}:{number}", row if isinstance(row, dict) else {}
-    except json.JSONDecodeError as error:
-        raise BadInput(f"{path}:{number}: not JSON ({error.msg}); correct that line") from None
+        for number, line in enumerate(text_lines(path), 1):
+            if line.strip():
+                row = json.loads(line)
+                yield f"{path}:{number}", row if isinstance(row, dict) else {}
     except OSError as error:
         raise BadInput(f"cannot read {path} ({error.strerror or error}); name a file of JSON lines") from None
     except (EOFError, zlib.error, UnicodeDecodeError) as error:
         raise BadInput(f"{path} is damaged ({error}); get the file again") from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path}:{number}: not JSON ({getattr(error, 'msg', error)}); correct that line") from None
 
 
 def code_words(code: str, language: str) -> list[str]:

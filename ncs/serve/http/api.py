@@ -14,12 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from ncs.answer import Answer, ask, describe, document_as_dict, similar_to, similar_words
 from ncs.build.map import SIDE, VECTORS, Map
 from ncs.errors import BadInput
+from ncs.files import append_file
 from ncs.index import Index
 from ncs.search.highlight import marks
 from ncs.search.rankers import DEFAULT_RANKER
 from ncs.search.similar import function_in
 from ncs.serve.http.errors import HttpError, to_json
-from ncs.serve.http.settings import MAX_BODY, MAX_K, MAX_QUERY
+from ncs.serve.http.settings import MAX_BODY, MAX_K, MAX_QUERY, MAX_SOURCE
 from ncs.serve.live_index import LiveIndex
 from ncs.storage.vectors import Vectors
 from ncs.types import Document
@@ -76,7 +77,7 @@ class SimilarRequest(_Filtered):
     """A document of the index, or code."""
 
     id: Id | None = None
-    source: str | None = Field(None, min_length=1, max_length=MAX_BODY, description="Code that contains a function.")
+    source: str | None = Field(None, min_length=1, max_length=MAX_SOURCE, description="Code that contains a function.")
     source_language: Name | None = Field(None, description="The language of the code.", examples=["python"])
     line: int | None = Field(None, ge=1, le=MAX_BODY, description="A line of the function; by default the first's.")
 
@@ -141,6 +142,8 @@ def _function(index: Index, request: SimilarRequest) -> tuple[Document, str]:
     if request.source_language is None:
         raise BadInput("source needs source_language, such as python")
     source = (request.source or "").encode("utf-8", "replace")
+    if len(source) > MAX_SOURCE:
+        raise HttpError(413, "too_large", f"source is larger than {MAX_SOURCE:,} bytes", "send one function")
     function = function_in(source, request.source_language.lower(), request.line, called="the source")
     return function, f"source, line {request.line or function.start_line}"
 
@@ -250,7 +253,7 @@ def vote(live: LiveIndex, request: Vote, file: Path) -> bytes:
     with live.acquire() as index:
         _document(index, request.id)
     try:
-        _append(file, line)
+        append(file, line)
     except OSError as error:
         text = f"the feedback cannot be written ({error.strerror})"
         raise HttpError(507, "feedback_lost", text, "the operator should check the disk") from error
@@ -274,20 +277,17 @@ def feedback_line(query: str, id: str, vote: str) -> bytes:
     return f"{start}{query}\t{id}\n".encode()
 
 
-def _append(path: Path, line: bytes) -> None:
-    """Append a line and sync it; one write, so that several processes may append.
+def append(path: Path, line: bytes) -> None:
+    """Append a line and sync it; one write, so that several processes may append. Raises OSError for a link.
 
     A last line that a crash cut off is ended first.
     """
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        size = os.fstat(file).st_size
+    with append_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
         if size + len(line) > MAX_FEEDBACK:
             raise HttpError(507, "feedback_full", "the feedback file is full", "the operator may move it away")
-        torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
+        torn = size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
         line = b"\n" + line if torn else line
-        if os.write(file, line) != len(line):
+        if os.write(file.fileno(), line) != len(line):
             raise OSError(0, "the disk is full")
-        os.fsync(file)
-    finally:
-        os.close(file)
+        os.fsync(file.fileno())

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import multiprocessing
+import os
 import secrets
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
+from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI, Request, Response
@@ -26,16 +30,18 @@ from ncs.console import count
 from ncs.errors import BadInput, NcsError
 from ncs.serve.http.errors import HttpError, from_validation_error, to_http_error
 from ncs.serve.http.routes import add_routes
-from ncs.serve.http.security import HEADERS, Guard, HeadTimeoutProtocol, limit_body
+from ncs.serve.http.security import HEADERS, IDLE_SECONDS, Guard, PoliteProtocol, read_body
 from ncs.serve.http.service import Service
 from ncs.serve.http.settings import Settings
 
 log = logging.getLogger("ncs.serve.http")
-GRACE_SECONDS = 15
+GRACE_SECONDS = 6
 """What running requests may take after the server was told to stop."""
+STOP_SECONDS = 10
+"""The time from then to the end of the process, whatever runs."""
 MAX_HEAD = 32 << 10
 """Bytes of a request's first line and headers."""
-MAX_CONNECTIONS = 1_000
+MAX_CONNECTIONS = 600
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
@@ -45,7 +51,7 @@ def create_app(settings: Settings, token: str | None = None) -> Gateway:
 
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncIterator[None]:
-        await service.warm_up()
+        await service.start()
         watching = asyncio.create_task(service.watch())
         yield
         watching.cancel()
@@ -109,7 +115,7 @@ class Gateway:
     def __init__(self, app: FastAPI, settings: Settings, token: str | None, aliases: Mapping[str, str]) -> None:
         """aliases: as in `to_http_error`."""
         self.app, self.metrics = app, Metrics()
-        self._guard, self._seconds = Guard(settings, token), settings.seconds
+        self._guard = Guard(settings, token)
 
         async def answer_error(request: Request, error: Exception) -> Response:
             if isinstance(error, RequestValidationError):
@@ -144,7 +150,7 @@ class Gateway:
         self.metrics.in_flight.inc()
         try:
             self._guard.check(scope)
-            body = limit_body(scope, receive, self._seconds) if scope["method"] == "POST" else receive
+            body = await read_body(scope, receive) if scope["method"] == "POST" else receive
             await self.app(scope, body, send_with_headers)
         except HttpError as refusal:
             await refusal.response()(scope, receive, send_with_headers)
@@ -205,6 +211,25 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
+class _Server(uvicorn.Server):
+    """uvicorn's server, which here ends STOP_SECONDS after the first signal, and at the second one at once."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit:
+            _end(sig)
+        super().handle_exit(sig, frame)
+        timer = threading.Timer(STOP_SECONDS, _end, (sig,))
+        timer.daemon = True
+        timer.start()
+
+
+def _end(number: int, frame: FrameType | None = None) -> None:
+    """End this process now, and those that it started."""
+    for process in multiprocessing.active_children():
+        process.kill()
+    os._exit(128 + number)
+
+
 def run(app: ASGIApp, listening: socket.socket, *, quiet: bool = False, grace: int = GRACE_SECONDS) -> None:
     """Run an application until SIGTERM or SIGINT, with a line per request on stderr unless quiet.
 
@@ -215,11 +240,13 @@ def run(app: ASGIApp, listening: socket.socket, *, quiet: bool = False, grace: i
     log.setLevel(logging.WARNING if quiet else logging.INFO)
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises again what stopped it: by then all is done
         signal.signal(number, lambda *_: None)
-    server = uvicorn.Server(uvicorn.Config(
-        app, http=HeadTimeoutProtocol, h11_max_incomplete_event_size=MAX_HEAD, limit_concurrency=MAX_CONNECTIONS,
-        timeout_keep_alive=30, timeout_graceful_shutdown=grace, loop="asyncio", ws="none", lifespan="on",
+    server = _Server(uvicorn.Config(
+        app, http=PoliteProtocol, h11_max_incomplete_event_size=MAX_HEAD, limit_concurrency=MAX_CONNECTIONS,
+        timeout_keep_alive=IDLE_SECONDS, timeout_graceful_shutdown=grace, loop="asyncio", ws="none", lifespan="on",
         access_log=False, server_header=False, proxy_headers=False, log_config=None,
     ))  # fmt: skip
     server.run(sockets=[listening])
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
     if not server.started:
         raise NcsError("the server did not start; see the messages above")

@@ -116,7 +116,7 @@ def _add_search(
     """A route that the search processes answer; GET has the fields of the model as parameters, POST as its body."""
 
     async def respond(query: api.IndexRequest) -> Response:
-        return _json(await service.run(handler, query.index, query))
+        return _json(await service.run(handler, query.index, query, parses=handler is api.similar))
 
     respond.__annotations__["query"] = Annotated[model, Query()] if method == "GET" else model
     name, text = path.removeprefix("/api/").replace("/", "_"), handler.__doc__

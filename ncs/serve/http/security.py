@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import hmac
 import re
+import time
 from base64 import b64encode
 from collections.abc import Sequence
 from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 import h11
@@ -24,8 +26,14 @@ from ncs.serve.http.settings import MAX_BODY, MAX_URL, Settings
 PUBLIC = frozenset({"/", "/health", "/ready"})
 """Paths that need no token: they show nothing of an index."""
 PORTS = {"http": 80, "https": 443}
-HEAD_SECONDS = 15
-"""The time limit of a request's first line and headers."""
+IDLE_SECONDS = 15
+"""How long a connection stays open without a request."""
+MAX_IDLE = 200
+"""Connections without a request that stay open."""
+BODY_SECONDS = 5
+"""The time limit of a request's body."""
+READ_SECONDS = 30
+"""How long a client may leave an answer unread."""
 HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -124,55 +132,79 @@ def _same_origin(origin: str, host: str) -> bool:
         return False
 
 
-def limit_body(scope: Scope, receive: Receive, seconds: float) -> Receive:
-    """A receive that raises HttpError for a body that is not complete in time; both do for one that is too large."""
+async def read_body(scope: Scope, receive: Receive) -> Receive:
+    """A receive with the whole body. Raises HttpError for one that is too large, or not complete in time."""
     close = {"Connection": "close"}
     too_large = HttpError(413, "too_large", f"the body is larger than {MAX_BODY:,} bytes", "send less", close)
     if int(Headers(scope=scope).get("content-length", "0")) > MAX_BODY:
         raise too_large
-    loop = asyncio.get_running_loop()
-    end, size, complete = loop.time() + seconds, 0, False
-
-    async def limited() -> Message:
-        nonlocal size, complete
-        if complete:
-            return await receive()
+    end, body, more = time.monotonic() + BODY_SECONDS, bytearray(), True
+    while more:
         try:
-            message = await asyncio.wait_for(receive(), end - loop.time())
+            message = await asyncio.wait_for(receive(), end - time.monotonic())
         except asyncio.TimeoutError:
-            text = f"the body did not arrive within {seconds:g} s"
+            text = f"the body did not arrive within {BODY_SECONDS} s"
             raise HttpError(408, "too_slow", text, "send it again", close) from None
-        size += len(message.get("body", b""))
-        complete = not message.get("more_body", False)
-        if size > MAX_BODY:
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > MAX_BODY:
             raise too_large
-        return message
+    messages: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
-    return limited
+    async def whole() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return whole
 
 
-class HeadTimeoutProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1, which here closes connections without a request for HEAD_SECONDS (slowloris)."""
+class PoliteProtocol(H11Protocol):
+    """uvicorn's HTTP/1.1, which here closes connections that wait: those without a request for IDLE_SECONDS (or for a
+    part of one: slowloris), of more than MAX_IDLE the one that waits longest, and those whose answer nobody reads.
+    """
 
-    _timer: asyncio.TimerHandle | None = None
+    _idle: ClassVar[dict[PoliteProtocol, asyncio.TimerHandle]] = {}
+    """Connections without a request, the one that waits longest first."""
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+        self._note_state()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        idle = self.conn.our_state is h11.IDLE
-        if self._timer is not None and not idle:
-            self._timer.cancel()
-            self._timer = None
-        elif self._timer is None and idle:
-            self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+        self._note_state()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._note_state()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        self._leave()
+        self.resume_writing()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(READ_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
+
+    def _note_state(self) -> None:
+        if self.transport.is_closing() or self.conn.our_state not in (h11.IDLE, h11.DONE):
+            self._leave()
+        elif self not in self._idle:
+            self._idle[self] = self.loop.call_later(IDLE_SECONDS, self.transport.close)
+            if len(self._idle) > MAX_IDLE:
+                longest = next(iter(self._idle))
+                longest._leave()
+                longest.transport.abort()
+
+    def _leave(self) -> None:
+        if (timer := self._idle.pop(self, None)) is not None:
+            timer.cancel()
 
 
 def page(file: Path) -> Response:

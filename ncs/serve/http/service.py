@@ -1,7 +1,8 @@
-"""The served indexes, and the bounded pool of processes that search them, each request within a time limit.
+"""The served indexes, and the bounded pool of processes that search them, each request within its limits.
 
-Processes rather than threads: much of a search holds Python's lock, and two searches in one process take longer than
-one after the other. They share one queue: whoever is free takes the next request. The event loop stays free.
+Processes rather than threads: much of a search holds Python's lock, two searches in one process take longer than one
+after the other, and only a process can be stopped. Searches share one queue: whoever is free takes the next. What
+parses code has a queue and processes of its own, so that no code delays a search.
 """
 
 from __future__ import annotations
@@ -9,46 +10,45 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import multiprocessing
-import os
 import signal
-import threading
-import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from typing import Any
+from contextlib import suppress
 
+from ncs.build.memory import available
+from ncs.errors import NcsError
 from ncs.serve.http.errors import HttpError
 from ncs.serve.http.settings import Settings
 from ncs.serve.live_index import LiveIndex
+from ncs.workers import TaskKilled, TaskTimeout, Workers, limit_memory
 
 log = logging.getLogger("ncs.serve.http")
-RETRIES = 3
 POLL = 1.0
 """Seconds between two checks for a new snapshot."""
+MIN_MEMORY, MAX_MEMORY = 512 << 20, 2 << 30
+"""Bytes that a process may allocate beside its open indexes: its share of half the machine, within these bounds."""
 Handler = Callable[..., bytes]
 """A function of ncs.serve.http.api: the index, then the request."""
 
 
-def open_indexes(settings: Settings) -> dict[str, LiveIndex]:
-    """The indexes to serve, by name; raises what `LiveIndex` raises."""
-    seconds = settings.seconds / 2  # of a request's time half is left to say why
-    return {name: LiveIndex(name, folder, settings.store, seconds) for name, folder in settings.folders.items()}
+def open_index(settings: Settings, name: str) -> LiveIndex:
+    """An index to serve; raises what `LiveIndex` raises."""
+    # of the time that a request may run half is left to say why
+    return LiveIndex(name, settings.folders[name], settings.store, settings.seconds / 4)
 
 
 class Service:
-    """`settings.workers` search processes (0: one thread of this process); `settings.queue` more requests may wait.
+    """`settings.workers` search processes, half as many that parse code; `settings.queue` more requests may wait.
 
-    A search over the time limit runs on to its end, and keeps its process busy until then.
+    A request runs in its process alone, for at most half of `settings.seconds`: the other half may go by while it
+    waits. One that takes longer, or too much memory, ends with its process, which is replaced, and is not tried again.
     """
 
     def __init__(self, settings: Settings) -> None:
         """Opens every index; raises what `LiveIndex` raises."""
         self.settings = settings
-        self.indexes = open_indexes(settings)
-        self._futures: set[Future[bytes]] = set()
-        self._executor = self._start()
+        self.indexes = {name: open_index(settings, name) for name in settings.folders}
+        self.pending = 0
+        """Requests that run or wait."""
 
     def index(self, name: str | None) -> LiveIndex:
         """An index by name, by default the first; HttpError for an unknown one."""
@@ -57,56 +57,43 @@ class Service:
             raise HttpError(404, "no_index", "no such index", f"choose from {', '.join(self.indexes)}")
         return live
 
-    @property
-    def pending(self) -> int:
-        """Searches that run or wait."""
-        return len(self._futures)
-
     def check_queue(self) -> None:
         """Raise HttpError where the next request would be refused."""
-        if self.pending >= max(1, self.settings.workers) + self.settings.queue:
+        if self.pending >= self.settings.workers + self.settings.queue:
             raise HttpError(503, "busy", "too many requests", "try again in a second", {"Retry-After": "1"})
 
-    async def warm_up(self) -> None:
-        """Start every process and wait until it has opened the indexes."""
-        pids: set[int] = set()
-        while len(pids) < self.settings.workers:
-            futures = [self._executor.submit(_pid) for _ in range(self.settings.workers)]
-            pids.update(await asyncio.gather(*map(asyncio.wrap_future, futures)))
+    async def start(self) -> None:
+        """Start the processes, and wait until one has opened the indexes."""
+        n_parsers = max(1, self.settings.workers // 2)
+        memory = available() // 2 // (self.settings.workers + n_parsers)
+        arguments = self.settings, min(max(memory, MIN_MEMORY), MAX_MEMORY)
+        self._searchers = Workers(self.settings.workers, initialize=_initialize, arguments=arguments, warm=True)
+        self._parsers = Workers(n_parsers, initialize=_initialize, arguments=arguments)
+        await asyncio.wrap_future(self._searchers.submit(gc.collect))
         gc.freeze()  # no collection, whose pauses would delay requests, looks at what stays
 
-    async def run(self, handler: Handler, index: str | None, *arguments: object) -> bytes:
-        """The handler's answer. Raises HttpError: 503 for a full queue or dead processes, 504 for too slow."""
+    async def run(self, handler: Handler, index: str | None, *arguments: object, parses: bool = False) -> bytes:
+        """The handler's answer. Raises HttpError: 503 for a full queue or a dead process, 504 for too slow.
+
+        parses: whether it parses code.
+        """
+        seconds, live = self.settings.seconds, self.index(index)
+        self.check_queue()
+        self.pending += 1
         try:
-            return await asyncio.wait_for(self._run(handler, self.index(index), arguments), self.settings.seconds)
-        except asyncio.TimeoutError:
-            text = f"no answer within {self.settings.seconds:g} s"
+            workers = self._parsers if parses else self._searchers
+            future = workers.submit(_answer, self.settings, handler, live.name, arguments, seconds=seconds / 2)
+            return await asyncio.wait_for(asyncio.wrap_future(future), seconds)
+        except (asyncio.TimeoutError, TaskTimeout) as error:
+            waited = isinstance(error, asyncio.TimeoutError)
+            text = f"no answer within {seconds:g} s" if waited else f"it took more than {seconds / 2:g} s"
             raise HttpError(504, "too_slow", text, "try fewer words or a smaller k") from None
-
-    async def _run(self, handler: Handler, live: LiveIndex, arguments: tuple[object, ...]) -> bytes:
-        """Again after a process died: it takes the whole pool with it, innocent requests included."""
-        for _ in range(RETRIES):
-            self.check_queue()
-            executor = self._executor
-            try:
-                if self.settings.workers:
-                    future = executor.submit(_answer, handler, live.name, arguments)
-                else:
-                    future = executor.submit(handler, live, *arguments)
-                self._futures.add(future)
-                future.add_done_callback(self._futures.discard)
-                return await asyncio.wrap_future(future)
-            except BrokenProcessPool as error:
-                if self._executor is executor:
-                    log.error("a search process died; starting others: %s", error)
-                    self._executor = self._start()
-        raise HttpError(503, "broken", "the search process died", "try again; the server's log may say more")
-
-    def _start(self) -> Executor:
-        if not self.settings.workers:
-            return ThreadPoolExecutor(1, thread_name_prefix="search")
-        spawn = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self.settings.workers, spawn, _initialize, (self.settings,))
+        except TaskKilled as error:
+            log.error("a search process died: %s", error)
+            text = "the search process died; the request may need too much memory"
+            raise HttpError(503, "killed", text, "try a smaller one") from None
+        finally:
+            self.pending -= 1
 
     async def watch(self) -> None:
         """Open new snapshots beside the searches, forever."""
@@ -126,8 +113,9 @@ class Service:
         return {str(path): name for name, folder in folders for path in (folder, folder.resolve())}
 
     def close(self) -> None:
-        """Drop what waits; what runs ends by itself."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        """Kill what runs, and drop what waits."""
+        self._searchers.close()
+        self._parsers.close()
         for live in self.indexes.values():
             live.close()
 
@@ -136,27 +124,18 @@ _indexes: dict[str, LiveIndex] = {}
 """The indexes of a search process."""
 
 
-def _initialize(settings: Settings) -> None:
-    """Open the indexes in a search process, which ends with the server, however that ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C in a terminal: the server answers what runs, and stops
-    threading.Thread(target=_exit_with_parent, daemon=True).start()
-    _indexes.update(open_indexes(settings))
+def _initialize(settings: Settings, memory: int) -> None:
+    """Open the indexes in a search process; what cannot be opened is tried again for each request."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent to the whole group: the server answers what runs, and stops
+    for name in settings.folders:
+        with suppress(NcsError):
+            _indexes[name] = open_index(settings, name)
+    limit_memory(memory)
     gc.freeze()
 
 
-def _pid() -> int:
-    time.sleep(0.01)  # so that the next process gets a turn, too
-    return os.getpid()
-
-
-def _exit_with_parent() -> None:
-    parent: Any = multiprocessing.parent_process()
-    parent.join()
-    os._exit(1)
-
-
-def _answer(handler: Handler, name: str, arguments: tuple[object, ...]) -> bytes:
+def _answer(settings: Settings, handler: Handler, name: str, arguments: tuple[object, ...]) -> bytes:
     """Answer in a search process, with the newest snapshot."""
-    live = _indexes[name]
+    live = _indexes.get(name) or _indexes.setdefault(name, open_index(settings, name))
     live.refresh()
     return handler(live, *arguments)

@@ -18,6 +18,8 @@ INDEX_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_K = 100
 MAX_QUERY = 2_000
 """Characters of a query."""
+MAX_SOURCE = 32 << 10
+"""Bytes of code in a request."""
 MAX_BODY = 256 << 10
 """Bytes of a request's body."""
 MAX_URL = 16 << 10
@@ -28,8 +30,8 @@ MAX_URL = 16 << 10
 class Settings:
     """folders: name -> index folder, the first is the default; feedback: name -> file of votes.
 
-    hosts: further names of the server. workers: search processes, 0 for a thread of the server; queue: requests that
-    may wait for them; seconds: the time limit of a request, its wait included. store: a Milvus that finds candidates.
+    hosts: further names of the server. workers: search processes; queue: requests that may wait for them; seconds: the
+    time limit of a request, its wait included. store: a Milvus that finds candidates.
     """
 
     folders: Mapping[str, Path]
@@ -37,7 +39,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8765
     hosts: tuple[str, ...] = ()
-    workers: int = 0
+    workers: int = 1
     queue: int = 256
     seconds: float = 10.0
     quiet: bool = False

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ncs.errors import BadInput
-from ncs.search.highlight import excerpt, marked_lines, marks
+from ncs.search.highlight import excerpt, has_file_lines, marked_lines, marks
 
 TOKEN_BYTES = 4
 """Bytes of UTF-8 that count as one token: an estimate, as the tokenizer of the agent's model is not known here."""
@@ -31,12 +31,30 @@ SPACES = "\t\u3000"
 """Shown beside printable characters: tabs, and the space of Chinese and Japanese."""
 
 
+class Line(NamedTuple):
+    """A line of code with its number in the file, "" where that is not known; None: a line of ours in its place.
+
+    In text all code has a number or at least a bar before it, so that none passes for a line of ours.
+    """
+
+    number: str | None
+    text: str
+
+    def __str__(self) -> str:
+        return self.text if self.number is None else f"{self.number}| {self.text}"
+
+    @property
+    def size(self) -> int:
+        """Bytes of its larger form: text or JSON."""
+        return max(size(str(self)) + 1, json_size(self.text))
+
+
 class Row(NamedTuple):
     """A hit to show. header: a line; data: its JSON; code: lines that may be shown, out of `lines`; place: for more."""
 
     header: str
     data: Mapping[str, Any]
-    code: Sequence[str]
+    code: Sequence[Line]
     lines: int
     place: str
 
@@ -82,9 +100,15 @@ def shorten(text: str, limit: int = MAX_LINE) -> str:
     return f"{escape(text[:limit])}... ({len(text) - limit:,} characters more)"
 
 
-def lines_of(code: str) -> list[str]:
-    """Lines of code, each escaped and shortened, without carriage returns at their ends."""
-    return [shorten(line.removesuffix("\r")) for line in code.split("\n")]
+def lines_of(code: str, start: int | None) -> list[Line]:
+    """Lines of code, each escaped and shortened, without carriage returns at their ends.
+
+    start: the number of the first, None where they are not consecutive lines of the file.
+    """
+    texts = code.split("\n")
+    width = len(str((start or 0) + len(texts) - 1))
+    numbers = ["" if start is None else f"{start + at:>{width}}" for at in range(len(texts))]
+    return [Line(number, shorten(text.removesuffix("\r"))) for number, text in zip(numbers, texts, strict=True)]
 
 
 def size(text: str) -> int:
@@ -117,7 +141,8 @@ def row_of(hit: Mapping[str, Any], path: str, project: str, query: str, *, sever
     data |= {"place": place, "project": project}
     code: str = hit.get("code") or ""
     prefix = f"[{escape(project)}] " if several else ""
-    return Row(prefix + _header(hit, path), data, excerpt_of(code, query), code.count("\n") + 1 if code else 0, place)
+    n_lines = code.count("\n") + 1 if code else 0
+    return Row(prefix + _header(hit, path), data, _excerpt(hit, query) if code else [], n_lines, place)
 
 
 def _header(hit: Mapping[str, Any], path: str) -> str:
@@ -129,7 +154,7 @@ def _header(hit: Mapping[str, Any], path: str) -> str:
     if copies := len(hit.get("copies", ())) + len(hit.get("near_copies", ())):
         details.append(f"{copies} more like it")
     lines = f"{hit['start_line']}-{hit['end_line']}"
-    return f"{path}:{lines} {shorten(hit['qualified_name'], MAX_NAME)} ({', '.join(details)})"
+    return escape(f"{path}:{lines} {shorten(hit['qualified_name'], MAX_NAME)} ({', '.join(details)})")
 
 
 def _clean(value: Any) -> Any:
@@ -140,17 +165,16 @@ def _clean(value: Any) -> Any:
     return [_clean(each) for each in value[:20]] if isinstance(value, Sequence) else value
 
 
-def excerpt_of(code: str, query: str) -> list[str]:
-    """The lines of code that matter to a query, with a line in place of those left out."""
-    if not code:
-        return []
-    lines = lines_of(code)
+def _excerpt(hit: Mapping[str, Any], query: str) -> list[Line]:
+    """The lines of a hit's code that matter to a query, with a line in place of those left out."""
+    code: str = hit["code"]
+    lines = lines_of(code, hit["start_line"] if has_file_lines(hit) else None)
     marked = sorted(marked_lines(code, marks(code[:MAX_MARKED], query)))
-    excerpt_lines: list[str] = []
+    excerpt_lines: list[Line] = []
     end = 0
     for first, after in excerpt(len(lines), marked):
         if first > end:
-            excerpt_lines.append(f"{GAP} {first - end} lines]")
+            excerpt_lines.append(Line(None, f"{GAP} {first - end} lines]"))
         excerpt_lines += lines[first:after]
         end = after
     return excerpt_lines
@@ -178,9 +202,9 @@ def fill(
     cursor = str(start + len(fitting)) if more or len(fitting) < len(rows) else None
     blocks, hits = ["\n".join(f"note: {note}" for note in notes)], []
     for row, code in zip(fitting, codes, strict=True):
-        hidden = row.lines - sum(not line.startswith(GAP) for line in code)
-        blocks.append("\n".join([row.header, *code, *([row.cut_line(hidden)] if hidden > 0 else [])]))
-        hits.append({**row.data, "code": "\n".join(code) or None})
+        hidden = row.lines - sum(line.number is not None for line in code)
+        blocks.append("\n".join([row.header, *map(str, code), *([row.cut_line(hidden)] if hidden > 0 else [])]))
+        hits.append({**row.data, "code": "\n".join(line.text for line in code) or None})
     if cursor is not None:
         blocks.append(f'More: the same call with cursor "{cursor}".')
     return Page("\n\n".join(filter(None, blocks)), {**data, "notes": notes, "hits": hits, "next_cursor": cursor})
@@ -188,19 +212,21 @@ def fill(
 
 def code_page(row: Row, code: str, notes: Sequence[str], max_tokens: int, *, start: int) -> Page:
     """A page of a function's code, from line `start` on, as many lines as fit; BadInput where none does."""
-    lines = lines_of(code)
-    head, data = [row.header, *(f"note: {note}" for note in notes)], {**row.data, "notes": notes}
+    in_file = code.count("\n") == row.data["end_line"] - row.data["start_line"]
+    lines = lines_of(code, row.data["start_line"] if in_file else None)
+    head, data = [f"file {row.header}", *(f"note: {note}" for note in notes)], {**row.data, "notes": notes}
     room = max_tokens * TOKEN_BYTES - SPARE - max(size("\n".join(head)), json_size(data))
     end = start
-    while end < len(lines) and (room := room - json_size(lines[end])) >= 0:
+    while end < len(lines) and (room := room - lines[end].size) >= 0:
         end += 1
     if end == start:
         raise BadInput(f"cursor: it has {len(lines)} lines" if start >= len(lines) else "max_tokens: ask for more")
     before = [f"{GAP} from line {row.data['start_line'] + start}]"] if start else []
     remaining = len(lines) - end
     after = [f'{GAP} {remaining} of {len(lines)} lines follow: the same call with cursor "{end}"]'] if remaining else []
-    structured = {**data, "code": "\n".join(lines[start:end]), "next_cursor": str(end) if remaining else None}
-    return Page("\n".join([*head, *before, *lines[start:end], *after]), structured)
+    shown, cursor = lines[start:end], str(end) if remaining else None
+    structured = {**data, "code": "\n".join(line.text for line in shown), "next_cursor": cursor}
+    return Page("\n".join([*head, *before, *map(str, shown), *after]), structured)
 
 
 def _head_size(notes: Sequence[str], data: Mapping[str, Any]) -> int:
@@ -218,16 +244,16 @@ def _fitting(rows: Sequence[Row], room: int, for_code: int) -> list[Row]:
     return fitting
 
 
-def _codes(rows: Sequence[Row], room: int) -> list[list[str]]:
+def _codes(rows: Sequence[Row], room: int) -> list[list[Line]]:
     """The lines of code of each row: the first may take twice their share, what they leave goes to the next."""
-    codes: list[list[str]] = []
+    codes: list[list[Line]] = []
     for number, row in enumerate(rows):
-        share, code = min(1.0, 2 / (len(rows) - number)) * room, list[str]()
+        share, code = min(1.0, 2 / (len(rows) - number)) * room, list[Line]()
         for line in row.code:
-            share -= json_size(line)
+            share -= line.size
             if share < 0:
                 break
             code.append(line)
-            room -= json_size(line)
+            room -= line.size
         codes.append(code)
     return codes

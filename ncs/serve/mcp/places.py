@@ -19,6 +19,7 @@ from ncs.index import Index
 from ncs.search.highlight import query_stems
 from ncs.search.locate_source import locator_of
 from ncs.search.similar import function_at, parse_place
+from ncs.serve.mcp.jobs import run_limited
 from ncs.serve.mcp.projects import Project
 from ncs.sources import SourceFile, walk
 from ncs.storage.file_roles import OUTLINES
@@ -63,7 +64,7 @@ def document_at(project: Project, index: Index | None, place: str) -> Document:
             return index.documents.document(row)
     file = inside(project, index, path)
     try:
-        function = function_at(file, line)
+        function = run_limited(function_at, file, line)
     except BadInput as error:
         if index is not None and (enclosing := _enclosing_document(index, names, line)) is not None:
             return enclosing
@@ -106,7 +107,7 @@ def full_code(project: Project, index: Index | None, document: Document) -> str:
     if file is None or (document.code and document.kind not in OUTLINES):
         return document.code
     try:
-        lines = inside(project, index, file).read_text("utf-8", "replace").split("\n")
+        lines = inside(project, index, file).read_bytes().decode("utf-8", "replace").split("\n")
     except (OSError, NcsError):
         return document.code
     return "\n".join(lines[document.start_line - 1 : document.end_line])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import signal
@@ -9,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 
 import anyio
 import anyio.to_thread
@@ -25,9 +26,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ncs import __version__
 from ncs.errors import NcsError
-from ncs.serve.mcp.pages import Page
+from ncs.serve.mcp.pages import Page, escape
 from ncs.serve.mcp.projects import Projects, Settings
-from ncs.serve.mcp.tools import INSTRUCTIONS, TOOLS, answer, input_schema
+from ncs.serve.mcp.tools import DATA, INSTRUCTIONS, TOOLS, answer, input_schema
 
 log = logging.getLogger("ncs.serve.mcp")
 ROOTS = "roots"
@@ -35,8 +36,8 @@ ROOTS_SECONDS = 5.0
 """How long a client may take to name its roots."""
 LOOPBACK = "127.0.0.1"
 PATH = "/mcp"
-MAX_BODY = 1 << 20
-"""Bytes of a request over HTTP."""
+MAX_MESSAGE = 1 << 20
+"""Bytes of a message over stdio."""
 GRACE_SECONDS = 2
 Context = ServerRequestContext[Any, Any]
 
@@ -64,7 +65,7 @@ def tools() -> list[types.Tool]:
     """The tools as clients list them. They change nothing in the project: the index is ours, and git ignores it."""
     return [
         types.Tool(
-            name=name, title=tool.title, description=" ".join((tool.arguments.__doc__ or "").split()),
+            name=name, title=tool.title, description=" ".join([*(tool.arguments.__doc__ or "").split(), DATA]),
             input_schema=input_schema(name),
             annotations=types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
         )
@@ -103,7 +104,7 @@ def _call(projects: Projects, uris: Sequence[str] | None, tool: str, arguments: 
     try:
         return _result(answer(projects, uris, tool, arguments))
     except NcsError as error:
-        return _result(Page(str(error)), error=True)
+        return _result(Page(escape(str(error))), error=True)
     except Exception:
         log.exception("%s failed", tool)
         return _result(Page(f"internal error in {tool}; see the log of ncs mcp. Try another query"), error=True)
@@ -128,7 +129,7 @@ def serve_stdio(settings: Settings) -> None:
 
     async def run() -> None:
         server = create_server(projects)
-        async with stdio_server() as (reader, writer):
+        async with stdio_server(anyio.AsyncFile(_Lines(sys.stdin.buffer))) as (reader, writer):
             await server.run(reader, writer, server.create_initialization_options())
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -137,10 +138,24 @@ def serve_stdio(settings: Settings) -> None:
         anyio.run(run)
 
 
+class _Lines(io.StringIO):
+    """Lines of at most MAX_MESSAGE bytes; of longer ones only the beginning, which is no JSON."""
+
+    def __init__(self, lines: BinaryIO) -> None:
+        super().__init__()
+        self._lines = lines
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
+        line = part = self._lines.readline(MAX_MESSAGE)
+        while len(part) == MAX_MESSAGE and not part.endswith(b"\n"):
+            part = self._lines.readline(MAX_MESSAGE)
+        return line.decode("utf-8", "replace")
+
+
 def serve_http(settings: Settings, port: int, token: str | None, say: Callable[[str], None]) -> None:
     """Serve clients of this machine at http://127.0.0.1:port/mcp until SIGINT or SIGTERM; token: None for none.
 
-    The SDK checks Host and Origin, and limits bodies. Raises BadInput where the port is not available.
+    The SDK checks Host and Origin. Raises BadInput where the port is not available.
     """
     from ncs.serve.http.app import listen, run
 
@@ -153,22 +168,26 @@ def serve_http(settings: Settings, port: int, token: str | None, say: Callable[[
             transport_security=TransportSecuritySettings(
                 allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts]
             ),
-            max_request_body_size=MAX_BODY,
+            json_response=True,
+            stateless_http=True,  # nothing stays open or is kept for a client
         )
         say(f"ncs: MCP at http://{LOOPBACK}:{port}{PATH}")
-        run(_with_token(app, token), listening, grace=GRACE_SECONDS)
+        run(_guarded(app, token), listening, grace=GRACE_SECONDS)
     say("ncs: stopped")
 
 
-def _with_token(app: ASGIApp, token: str | None) -> ASGIApp:
-    """An application that answers only clients with the token, as `ncs serve` does."""
+def _guarded(app: ASGIApp, token: str | None) -> ASGIApp:
+    """An application behind the guards of `ncs serve`: the token, and limits of what a client sends."""
     from ncs.serve.http.errors import HttpError
-    from ncs.serve.http.security import check_token
+    from ncs.serve.http.security import check_token, read_body
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         try:
             if scope["type"] == "http":
                 check_token(token, Headers(scope=scope).getlist("authorization"))
+                if scope["method"] != "POST":  # a stream for messages of the server, which sends none
+                    raise HttpError(405, "no_method", "method not allowed", "send a POST", {"Allow": "POST"})
+                receive = await read_body(scope, receive)
         except HttpError as error:
             await error.response()(scope, receive, send)
         else:

@@ -19,7 +19,7 @@ from textual.highlight import highlight
 from textual.widgets import Footer, Input, OptionList, Static
 
 from ncs.answer import Answer, ask
-from ncs.console import count, visible
+from ncs.console import count, one_line, visible
 from ncs.errors import NcsError
 from ncs.search.explain import query_lines, reasons_lines
 from ncs.search.highlight import has_file_lines, marks, name_marks
@@ -222,7 +222,7 @@ class SearchApp(App[None]):
     def action_copy(self) -> None:
         """path:line of the selected hit to the clipboard, by the terminal (OSC 52)."""
         if (hit := self._selected) is not None:
-            place = self._searcher.place(hit)
+            place = one_line(self._searcher.place(hit))  # a newline would run what follows it in a shell
             self.copy_to_clipboard(place)
             self._say(f"copied: {place}")
 
@@ -272,7 +272,7 @@ def _code(hit: Mapping[str, Any], query: str) -> Content:
 def _truncate(text: str) -> tuple[str, int]:
     """The first lines, each cut where it is far wider than a terminal; and how many lines are left out.
 
-    Only newlines end lines: other separators (form feeds, U+2028) become spaces, one for one.
+    Only newlines end lines: other white space becomes spaces, one for one.
     """
     lines = text.split("\n")
     excerpt = [line if len(line) <= MAX_COLUMNS else line[: MAX_COLUMNS - 1] + "…" for line in lines[:MAX_LINES]]
