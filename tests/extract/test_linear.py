@@ -14,6 +14,7 @@ from ncs.extract.embedded import read_scripts_in_php
 from ncs.extract.readers import read
 from ncs.learn.tokenization import source_words
 from ncs.search.aroma import features, parse
+from ncs.sources.filters import is_generated
 from ncs.storage.names import query_symbols
 from tests.linear import GROWTH, growth
 
@@ -45,6 +46,10 @@ def words_of(language: str) -> Callable[[str], object]:
 
 def scripts_in_php(source: str) -> object:
     return read_scripts_in_php(source.encode(), "r", "a.php", outside=True)
+
+
+def is_marked(head: str) -> object:
+    return is_generated(head.encode())
 
 
 def java_features(source: str) -> object:
@@ -105,6 +110,7 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], int, Make]] = {
     "markup comments without an end": (java_features, 3000, lambda n: "<!-- " * n),
     "markup declarations without an end": (java_features, 3000, lambda n: "<?xml " * n),
     "variables of nested functions": (javascript_features, 300, lambda n: "(a)=>{a;" * n + "b;" * n + "}" * n),
+    "slashes above a line that generators write": (is_marked, 250, lambda n: "/" * n + " do not x"),
     "names of a query": (query_symbols, 4000, lambda n: "open Aa " * n),
 }
 
