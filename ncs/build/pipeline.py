@@ -343,7 +343,7 @@ def add_rankers(folder: Path | str, texts: Sequence[str], *, track: Track = sile
             with clock(ranker.name):
                 _fit(ranker, copies, statistics, track)
         parts = [(path, segment.documents) for path, segment in zip(copies, snapshot.segments, strict=True)]
-        tombstones = snapshot.tombstones
+        tombstones = snapshot.tombstones.copy()
         for path, segment in zip(copies, snapshot.segments, strict=True):  # new numbers are above all old ones
             tombstones[tombstones[:, 0] == int(segment.name), 0] = int(path.name)
         description = snapshot.description

@@ -185,12 +185,12 @@ def collect_garbage(folder: Path) -> None:
 
 
 def _remove_unless_open(path: Path) -> None:
-    """Delete a folder unless a reader has it open (`ncs.storage.snapshot.Hold`); a later commit will delete it then."""
-    if path.is_file():
-        path.unlink(missing_ok=True)
-        return
+    """Delete it unless a reader has it open (`ncs.storage.snapshot.Hold`); a later commit will delete it then."""
     with suppress(BlockingIOError), closing(Hold(path, exclusive=True)):
-        shutil.rmtree(path, ignore_errors=True)
+        if path.is_file():
+            path.unlink()
+        else:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _parts(folder: Path) -> list[Path]:

@@ -150,6 +150,8 @@ class Snapshot:
         self.statistics = folder / STATISTICS / description.statistics
         self._holds = [Hold(self.statistics)]
         try:
+            if description.tombstones is not None:
+                self._holds.append(Hold(self._tombstones))
             self.segments = tuple(self._open_segments())
             self.firsts = np.array([segment.first for segment in self.segments])
             self.live = self._live()
@@ -170,7 +172,11 @@ class Snapshot:
         """Segment number and local file number of every dead file, [n, 2]."""
         if self.description.tombstones is None:
             return np.zeros((0, 2), np.int64)
-        return load_array(self.folder / TOMBSTONES / f"{self.description.tombstones}.npy", np.int64, 2)
+        return load_array(self._tombstones, np.int64, 2)
+
+    @property
+    def _tombstones(self) -> Path:
+        return self.folder / TOMBSTONES / f"{self.description.tombstones}.npy"
 
     def _live(self) -> Mask | None:
         """Mask of live rows, bool [len(self)]; None without tombstones."""
@@ -213,20 +219,20 @@ class Snapshot:
 
 
 class Hold:
-    """A lock on a folder of an index: shared by its readers, exclusive to garbage collection, which removes it.
+    """A lock on a folder or file of an index: shared by its readers, exclusive to garbage collection, which removes it.
 
     It writes nothing, works on read-only media, and ends with the process; without effect where locks are unsupported.
     """
 
-    def __init__(self, folder: Path, *, exclusive: bool = False) -> None:
-        """Raises OSError if the folder is gone, BlockingIOError if another lock forbids this one."""
+    def __init__(self, path: Path, *, exclusive: bool = False) -> None:
+        """Raises OSError if it is gone, BlockingIOError if another lock forbids this one."""
         self._descriptor = -1
         if os.name == "nt":  # Windows keeps open files by itself
-            folder.stat()
+            path.stat()
             return
         import fcntl
 
-        self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK)  # a pipe would wait
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait
         try:
             fcntl.flock(self._descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -245,14 +251,17 @@ class Hold:
         self.close()
 
 
-def open_snapshot(folder: Path, load: Callable[[Snapshot], T], *, verify: bool = False) -> T:
+def open_snapshot(
+    folder: Path, load: Callable[[Snapshot], T], *, verify: bool = False, held: Description | None = None
+) -> T:
     """Open the snapshot of an index and return `load(snapshot)`; retried if a commit replaced it meanwhile.
 
     Checks the size of every file and the checksums of small ones, with `verify` of all.
+    held: an older snapshot that is opened instead, as somebody holds it.
     Raises IndexNotFound, IndexDamaged or IndexVersion, each naming the folder and the remedy, and what `load` raises.
     """
     while True:
-        description = read_description(folder)
+        description = held or read_description(folder)
         with ExitStack() as stack:
             try:
                 snapshot = stack.enter_context(_open(folder, description, verify=verify))
@@ -260,7 +269,7 @@ def open_snapshot(folder: Path, load: Callable[[Snapshot], T], *, verify: bool =
                 stack.pop_all()  # the snapshot stays open
                 return loaded
             except (OSError, ValueError, RuntimeError, NcsError):
-                if read_description(folder).number == description.number:
+                if held or read_description(folder).number == description.number:
                     raise
 
 

@@ -20,6 +20,7 @@ from ncs.serve.mcp.pages import TOKEN_BYTES, Page, Row, code_page, escape, fill,
 from ncs.serve.mcp.places import document_at, filters, full_code, scan, shown_path
 from ncs.serve.mcp.projects import BUILDING, Project, Projects
 from ncs.storage.names import Symbol, folded, query_symbols
+from ncs.storage.snapshot import Description
 from ncs.types import Document
 
 INSTRUCTIONS = (
@@ -237,7 +238,8 @@ def find_similar(projects: Sequence[Project], arguments: FindSimilar) -> Page:
             function = function or _function_in(index, arguments)
             repository, path = filters(project, index, arguments.path)
             filters_of = {"language": arguments.language, "repository": repository, "path": path}
-            result = run_limited(_similar, project.folder, function, name, arguments.needed, filters_of)
+            held = index.description
+            result = run_limited(_similar, project.folder, held, function, name, arguments.needed, filters_of)
             notes += [*index_notes, *not_ready(index), *result["notes"]]
             for hit in result["hits"]:
                 row = _row(project, index, hit, result["marked"], len(projects) > 1)
@@ -249,8 +251,10 @@ _indexes: dict[Path, LiveIndex] = {}
 """The open indexes of a process that parses code: that of hits, too."""
 
 
-def _similar(folder: Path, function: Document, name: str, k: int, filters: dict[str, str | None]) -> Mapping[str, Any]:
-    live = _indexes.get(folder) or _indexes.setdefault(folder, LiveIndex(folder.name, folder))
+def _similar(
+    folder: Path, held: Description, function: Document, name: str, k: int, filters: dict[str, str | None]
+) -> Mapping[str, Any]:
+    live = _indexes.get(folder) or _indexes.setdefault(folder, LiveIndex(folder.name, folder, held=held))
     live.refresh()
     with live.acquire() as index:
         return similar_to(index, function, name, k, **filters)  # type: ignore[arg-type]
