@@ -176,7 +176,7 @@ def cautions(index: Index) -> list[str]:
 
 def _distrust(index: Index) -> list[str]:
     reason = index.snapshot.distrust
-    return [f"only built-in rankers search this index, as {untrusted(reason)}"] if reason else []
+    return [f"only built-in rankers search, as {untrusted(reason)}"] if reason else []
 
 
 def not_ready(index: Index) -> list[str]:

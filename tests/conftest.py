@@ -16,6 +16,7 @@ from tests import corpus
 from tests.browser import browser  # noqa: F401 (a fixture)
 
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="ncs-state-")  # a key for all tests, not the developer's
+os.environ["LOCALAPPDATA"] = os.environ["XDG_STATE_HOME"]  # so on Windows
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 

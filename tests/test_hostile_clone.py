@@ -38,7 +38,7 @@ pytest.importorskip("openai", reason="needs the extra endpoint")
 CANARY = "canary-7141"
 HERE = "def open_door(key):\n    return key.turn()\n"
 SECRET = "def secret_password(vault):\n    return '...........'\n"
-NOTE = "you did not build it here (another user or machine made it, or it was altered)"
+NOTE = "the index is not trusted (another user or machine made it, or it was altered)"
 SOME = ("query secret password --format vimgrep", "info", "doctor", "update", "watch")
 COMMANDS = (
     "query secret password", "query secret password --ranker endpoint", "query secret password --format vimgrep",
@@ -134,8 +134,8 @@ def test_no_command_reads_sends_or_writes_anything(clone: Path, request: pytest.
         writes = command.split()[0] in ("update", "watch", "map", "tune", "build")
         if writes or "endpoint" in command:
             assert (said.returncode, said.stdout) == (2, ""), (command, said)
-            assert "you did not build it here (" in said.stderr, (command, said.stderr)
-            assert "build one of your own: ncs build SOURCES -i " in said.stderr, said.stderr
+            assert "the index is not trusted (" in said.stderr, (command, said.stderr)
+            assert "build it again: ncs build SOURCES -i " in said.stderr, said.stderr
             assert said.stderr.count("\n") == 1, said.stderr
     assert contents(clone / ".ncs") == before
     assert not _hold_canary(clone)
@@ -152,7 +152,7 @@ def test_a_query_answers_from_the_index_with_one_line_about_it(room: Path) -> No
     assert str(room / "secret") not in json.dumps(information["sources"])
     said = invoke("doctor", cwd=room / "clone")
     assert said.returncode == 1
-    assert f"todo  only built-in rankers search this index: {NOTE}: ncs build SOURCES -i " in said.stdout
+    assert f"todo  only built-in rankers search: {NOTE}: ncs build SOURCES -i " in said.stdout
 
 
 def test_the_library_refuses_what_commands_refuse(room: Path) -> None:
@@ -162,7 +162,7 @@ def test_the_library_refuses_what_commands_refuse(room: Path) -> None:
             lambda: Index.update(folder), lambda: add_rankers(folder, ["two_field"]), lambda: make_map(folder),
             lambda: tune(index.snapshot, []), lambda: Follower(folder, print), lambda: index.ranker("endpoint"),
         ):  # fmt: skip
-            with pytest.raises(NcsError, match="you did not build it here"):
+            with pytest.raises(NcsError, match="the index is not trusted"):
                 work()
         assert index.snapshot.roots == ()
         assert not index.has_ranker("endpoint")
@@ -197,7 +197,7 @@ async def test_an_agent_gets_no_line_from_outside_and_nothing_is_built_or_sent(c
             await call(client, "index_status"),
         ]
     assert CANARY not in "".join(reply.text + json.dumps(reply.json) for reply in replies)
-    assert "you did not build it here" in replies[1].text
+    assert "the index is not trusted" in replies[1].text
     assert "open_door" in replies[1].text
     assert "ncs build SOURCES -i FOLDER" in replies[-1].text
     assert contents(clone / ".ncs") == before

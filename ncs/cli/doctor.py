@@ -192,7 +192,7 @@ def left_out(counts: Mapping[str, Any], notes: Iterable[str]) -> Iterator[Findin
 
 def _check_trust(index: Index) -> Iterator[Finding]:
     """Why the index is not trusted; what it names as its sources is not looked at."""
-    text = f"only built-in rankers search this index: you did not build it here ({index.snapshot.distrust})"
+    text = f"only built-in rankers search: the index is not trusted ({index.snapshot.distrust})"
     yield Finding("todo", "trust", text, _command("build", "SOURCES", "-i", index.folder))
 
 

@@ -318,7 +318,8 @@ def read_description(folder: Path) -> Description:
     except NotADirectoryError:
         raise IndexNotFound(f"{folder} is not a folder; name an index folder with -i") from None
     except OSError as error:
-        raise IndexFolderError(f"cannot read {folder / SNAPSHOT}: {error.strerror}; check its permissions") from None
+        remedy = "check its permissions" if isinstance(error, PermissionError) else rebuild(folder)
+        raise IndexFolderError(f"cannot read {folder / SNAPSHOT}: {error.strerror or error}; {remedy}") from None
     except IndexVersion as error:
         raise IndexVersion(f"index {folder} {error}; {rebuild(folder)}") from None
     except ValueError as error:

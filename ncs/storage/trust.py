@@ -8,7 +8,6 @@ from __future__ import annotations
 import hmac
 import json
 import os
-import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from ncs.storage.snapshot import Description
 
 KEY_BYTES = 32
+UNSIGNED = "it has no signature: an older ncs made it, or your key could not be kept"
 MODELS = ("endpoint", "transformers")
 """Rankers that open what the configuration names whenever they search; others have all that they need in the index."""
 
@@ -39,7 +39,7 @@ def distrust(folder: Path, description: Description) -> str:
     except (OSError, RecursionError):  # no key, for one
         valid = False
     if not valid:
-        return "another user or machine made it, or it was altered" if signature else "it has no signature"
+        return "another user or machine made it, or it was altered" if signature else UNSIGNED
     roots = roots_of(folder, description)
     if any(root.is_absolute() and root.resolve() != root for root in roots):
         return "a source of it is a link now"
@@ -61,7 +61,7 @@ def check_trust(folder: Path, description: Description) -> None:
 
 def untrusted(reason: str, folder: Path | str = "FOLDER") -> str:
     """What people read about an index that is not trusted, and the remedy."""
-    return f"you did not build it here ({reason}); build one of your own: ncs build SOURCES -i {folder}"
+    return f"the index is not trusted ({reason}); build it again: ncs build SOURCES -i {folder}"
 
 
 def roots_of(folder: Path, description: Description) -> tuple[Path, ...]:
@@ -139,15 +139,19 @@ def _make_key() -> bytes:
     if not file.is_absolute():
         raise OSError("there is no home folder")
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = file.with_name(f"key.{secrets.token_hex(4)}.part")
+    part = file.with_name(f"key.{os.urandom(4).hex()}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     try:
         with os.fdopen(os.open(part, flags, 0o600), "wb") as new:
-            new.write(secrets.token_bytes(KEY_BYTES))
+            new.write(os.urandom(KEY_BYTES))
             new.flush()
             os.fsync(new.fileno())
-        with suppress(FileExistsError):
-            os.link(part, file)
+        try:
+            os.link(part, file)  # of several, one wins
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without hard links
+            part.replace(file)
     finally:
         part.unlink(missing_ok=True)
     sync(file.parent)

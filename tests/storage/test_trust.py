@@ -20,7 +20,7 @@ from ncs.errors import BadInput, IndexFolderError, NcsError
 from ncs.index import Index
 from ncs.storage.commit import open_writer
 from ncs.storage.snapshot import SNAPSHOT, find_index, read_description
-from ncs.storage.trust import KEY_BYTES, distrust, is_own, key_file, stored_root
+from ncs.storage.trust import KEY_BYTES, UNSIGNED, distrust, is_own, key_file, stored_root
 from tests.command import invoke
 from tests.corpus import QUICK
 from tests.snapshots import change
@@ -99,7 +99,7 @@ def test_no_value_of_snapshot_json_can_be_changed(project: Path) -> None:
         assert reason(project / ".ncs") == ALTERED, key
     for signature in ("", None, "é", content["signature"][:-1], content["signature"].upper()):
         (project / ".ncs" / SNAPSHOT).write_text(json.dumps({**content, "signature": signature}))
-        assert reason(project / ".ncs") == (ALTERED if signature else "it has no signature")
+        assert reason(project / ".ncs") == (ALTERED if signature else UNSIGNED)
     (project / ".ncs" / SNAPSHOT).write_text(json.dumps(content, indent=3))  # how it is written is no matter
     assert reason(project / ".ncs") == ""
 
@@ -178,6 +178,18 @@ def test_first_builds_at_once_get_one_key(state: Path) -> None:
     assert keys == {key_file().read_bytes().hex()}
 
 
+def test_a_key_is_kept_where_there_are_no_hard_links(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")  # as FAT and others
+
+    monkeypatch.setattr(os, "link", refuse)
+    small_index.build(tmp_path / "a")
+    assert reason(tmp_path / "a") == ""
+    assert [path.name for path in key_file().parent.iterdir()] == ["key"]
+
+
 def _make_link(path: Path) -> None:
     (path.parent / "real").write_bytes(bytes(KEY_BYTES))
     path.symlink_to(path.parent / "real")
@@ -200,7 +212,7 @@ def test_what_is_no_key_is_not_used_and_one_line_says_so(
     assert note.startswith(f"no key can be kept in {key_file()} (")
     remedy = "set XDG_STATE_HOME to a folder where you may write, and build it again"
     assert note.endswith(f"so this index can only be searched; {remedy}")
-    assert reason(tmp_path / "a") == "it has no signature"
+    assert reason(tmp_path / "a") == UNSIGNED
 
 
 def test_a_build_without_a_place_for_the_key_goes_on_and_says_that_the_index_can_only_be_searched(
@@ -214,7 +226,7 @@ def test_a_build_without_a_place_for_the_key_goes_on_and_says_that_the_index_can
     assert f"note: no key can be kept in {state}/ncs/key (Not a directory), so this index can only" in said.stderr
     said = invoke("query", "open the door", cwd=tmp_path, XDG_STATE_HOME=state)
     assert "open_door" in said.stdout
-    assert said.stderr.count("you did not build it here (it has no signature)") == 1
+    assert said.stderr.count(f"the index is not trusted ({UNSIGNED})") == 1
     said = invoke("update", cwd=tmp_path, XDG_STATE_HOME=state)
     assert (said.returncode, said.stdout) == (2, "")
 
@@ -250,7 +262,7 @@ def test_the_nearest_index_of_another_user_is_refused_and_one_that_is_named_only
     assert (said.returncode, said.stdout) == (2, "")
     said = invoke("query", "open the door", "-i", "../.ncs", cwd=project / "deep")
     assert "open_door" in said.stdout
-    assert "you did not build it here (another user owns it)" in said.stderr
+    assert "the index is not trusted (another user owns it)" in said.stderr
     said = invoke("build", ".", cwd=project)
     assert said.returncode == 2
     assert "belongs to another user" in said.stderr
@@ -278,12 +290,12 @@ def test_an_index_that_leads_out_of_the_project_is_refused(project: Path, tmp_pa
 def test_nothing_is_written_on_an_index_that_is_not_trusted(project: Path) -> None:
     edit(project / ".ncs", lambda content: content["counts"].update(documents=3))
     before = {path: path.stat().st_mtime_ns for path in (project / ".ncs").rglob("*")}
-    refusal = "can only be searched, as you did not build it here"
+    refusal = "can only be searched, as the index is not trusted"
     with pytest.raises(NcsError, match=refusal), open_writer(project / ".ncs"):
         pytest.fail("it was opened")
-    with pytest.raises(NcsError, match=f"build one of your own: ncs build SOURCES -i {project}/.ncs"):
+    with pytest.raises(NcsError, match=f"build it again: ncs build SOURCES -i {project}/.ncs"):
         add_rankers(project / ".ncs", ["two_field"])
-    with Index.load(project / ".ncs") as index, pytest.raises(BadInput, match="'two_field' is not used, as you did"):
+    with Index.load(project / ".ncs") as index, pytest.raises(BadInput, match="'two_field' is not used, as the index"):
         index.ranker("two_field")
     assert {path: path.stat().st_mtime_ns for path in (project / ".ncs").rglob("*")} == before
 

@@ -101,9 +101,13 @@ def inside(project: Project, index: Index | None, path: Path) -> Path:
 
 
 def full_code(project: Project, index: Index | None, document: Document) -> str:
-    """All lines of a document; from its file where the index has no code, or an outline that leaves lines out."""
+    """All lines of a document; from its file where the index has no code, or an outline that leaves lines out.
+
+    An index that is not trusted does not say which lines of which file are shown.
+    """
     file = _file(project, index, document.repository, document.path)
-    if file is None or (document.code and document.kind not in OUTLINES):
+    whole = document.code and document.kind not in OUTLINES
+    if file is None or whole or (index is not None and index.snapshot.distrust):
         return document.code
     try:
         lines = inside(project, index, file).read_bytes().decode("utf-8", "replace").split("\n")
