@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     """Start, end, kind (CLASS; empty for what is no document) and name."""
 
 MAX_NESTING = 64
-"""Functions nested deeper make no documents: the code of all of them would grow with the square."""
+"""Functions and classes nested deeper make no documents, nor scopes: all of them would grow with the square."""
 MAX_BRACKETS = 20_000
 """Brackets open at once, or closed too often: captures take time with the square of their number, hours for 1 MB; and
 some 200,000 that all close again crash the process."""
@@ -64,8 +64,8 @@ _LETTERS = bytes(c if c > 127 or chr(c).isalnum() or c in b"_$" else 0x20 for c 
 _LETTERS_AND_CALLS = bytes(_CALL if c == ord("(") else _LETTERS[c] for c in range(256))
 _SEPARATED = [(bytes((tag,)), bytes((tag, 0x20))) for tag in range(_CALL, _OWN_NAME + 1)]
 _SPACED_BRACKET = re.compile(rb" \(")
-_CACHE_SIZE = 200_000
-"""Names in the cache before it is emptied, so that memory stays flat."""
+_CACHE_SIZE, _MAX_CACHED = 200_000, 100
+"""Names in the cache before it is emptied, and bytes of the longest, so that memory stays flat."""
 
 
 def read(
@@ -191,7 +191,9 @@ class _NamesByField(dict[bytes, "tuple[int, str] | None"]):
         tag = tagged[-1]
         name = (tagged[:-1] if tag <= _OWN_NAME else tagged).decode("utf-8", "replace")
         tag = self._final_tag(name, tag) if name else 0
-        entry = self[tagged] = (tag - 1, name) if tag else None
+        entry = (tag - 1, name) if tag else None
+        if len(tagged) <= _MAX_CACHED:
+            self[tagged] = entry
         return entry
 
     def _final_tag(self, name: str, tag: int) -> int:
@@ -232,10 +234,12 @@ def _functions_and_classes(
         while ends and ends[-1] <= start:
             ends.pop()
             enclosing.pop()
+        if len(ends) >= MAX_NESTING:
+            continue
         scope = enclosing[-1]
         if kind == CLASS:
             classes.append(Class(start, end, name, scope))
-        elif kind and len(ends) < MAX_NESTING:
+        elif kind:
             words = names.of(tagged, [(start, end)])
             if inside := literals[bisect_left(literals, (start, "")) : bisect_left(literals, (end, ""))]:
                 words["literals"] = tuple(text for _, text in inside)
@@ -263,7 +267,7 @@ def _scopes(source: bytes, captures: Captures, language: Language) -> list[Scope
             name = source[a:b].decode("utf-8", "replace") or kind
             if not name[0].isalpha():
                 name = _unquoted(name) or kind
-            while start in preambles:
+            while preambles.get(start, start) < start:
                 start = preambles[start]
             if kind in (CLASS, "scope"):
                 name = name.partition("<")[0].rpartition(".")[2].strip()
@@ -291,6 +295,7 @@ def _join_equations(source: bytes, scopes: list[Scope]) -> list[Scope]:
     """Consecutive equations of one function joined."""
     joined: list[Scope] = []
     numbers: dict[int, int] = {}  # where the next equation would start -> number of the function
+    following = {end: after_space(source, end) for end in {end for _, end, *_ in scopes}}  # many may end together
     for start, end, kind, name in scopes:
         number = numbers.pop(start, -1)
         if number >= 0 and kind and joined[number][2:] == (kind, name):
@@ -298,5 +303,5 @@ def _join_equations(source: bytes, scopes: list[Scope]) -> list[Scope]:
         else:
             number = len(joined)
             joined.append((start, end, kind, name))
-        numbers[after_space(source, end)] = number
+        numbers[following[end]] = number
     return joined

@@ -37,9 +37,13 @@ _SECONDS, _BYTES_A_SECOND = 30, 1 << 20  # waiting for git: half a minute, and a
 _FEW_FILES, _BYTES_A_FILE = 10_000, 16  # the name of an object alone takes 20
 _ALTERNATES = 5  # levels, as in git
 _COMMIT_BYTES = 1 << 20
+_BRANCHES = 10_000
+_MOST_BYTES = 1 << 32  # that count for the bounds: a file with holes has any size
 _FORMAT = re.compile(r"^[ \t]*(repositoryformatversion|objectformat|refstorage)[ \t]*=[ \t]*(\w+)", re.M | re.I)
 _HEADER = re.compile(rb"([0-9a-f]{40,64}) (?:commit|tree|blob|tag) (\d{1,18})\n")
 _UNSAFE = re.compile(rb"(?:^|/)\.{0,2}(?:/|$)")
+_SETTINGS = ("bare = true", "multiPackIndex = false", "commitGraph = false")
+"""A multi-pack index may name packs of another repository."""
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -97,7 +101,8 @@ def _commit(git: Git, objects: ObjectReader, filter: Filter, revision: str | Non
 def _branches(git: Git) -> Iterator[str]:
     """Where HEAD names no commit: main, master or the branch with the newest commit; then those of remotes."""
     for namespace in ("refs/heads", "refs/remotes"):
-        with git.run("for-each-ref", "--sort=-committerdate", "--format=%(refname)", namespace) as (_, refs):
+        newest = ("--sort=-committerdate", f"--count={_BRANCHES}")
+        with git.run("for-each-ref", *newest, "--format=%(refname)", namespace) as (_, refs):
             names = refs.read().decode("utf-8", "surrogateescape").split()
         usual = {"main": 0, "master": 1}
         yield from sorted(names, key=lambda name: usual.get(name.rpartition("/")[2], 2))
@@ -250,12 +255,14 @@ class Git:
         try:
             self.n_bytes = self._check_objects(self._objects, _ALTERNATES)
             self._make_directory(Path(self._room.name), repository.git.path, common)
-        except OSError as error:
+        except (OSError, ValueError, RuntimeError) as error:  # ValueError: \0 in a path; RuntimeError: a loop of links
             self.close()
-            raise SourceError(f"cannot read {repository.path}: {error.strerror or error}") from error
+            reason = getattr(error, "strerror", None) or error
+            raise SourceError(f"cannot read {repository.path}: {reason}; see what is wrong with: git fsck") from error
         except BaseException:
             self.close()
             raise
+        self.n_bytes = min(self.n_bytes, _MOST_BYTES)
         self._seconds = _SECONDS + self.n_bytes / _BYTES_A_SECOND
 
     def close(self) -> None:
@@ -275,7 +282,7 @@ class Git:
         (own / "HEAD").write_bytes(head)
         formats = {name.lower(): value for name, value in _FORMAT.findall(settings(common))}
         version = formats.pop("repositoryformatversion", "0")
-        lines = [f"[core]\nbare = true\nrepositoryformatversion = {version}\n[extensions]"]
+        lines = [f"[core]\nrepositoryformatversion = {version}", *_SETTINGS, "[extensions]"]
         (own / "config").write_text("\n".join([*lines, *(f"{name} = {value}" for name, value in formats.items())]))
         for source in (common / "refs", common / "packed-refs", common / "reftable", git_dir / "logs"):
             if source.exists():
@@ -291,9 +298,11 @@ class Git:
         if alternates.exists():
             for line in read_regular(alternates, _CHUNK, follow=False).decode("utf-8", "surrogateescape").split("\n"):
                 if line and not line.startswith("#"):
-                    if levels == 0 or line.startswith('"'):
+                    real = (objects / line).resolve()
+                    # some versions of git take `..` away before they follow links, others after it
+                    if levels == 0 or line.startswith('"') or real != Path(os.path.normpath(objects / line)).resolve():
                         raise self._outside(alternates)
-                    n_bytes += self._check_objects((objects / line).resolve(), levels - 1)
+                    n_bytes += self._check_objects(real, levels - 1)
         return n_bytes
 
     def _check(self, top: Path) -> int:

@@ -22,11 +22,11 @@ from ncs.build.file_cache import FileCache
 from ncs.build.pipeline import PENDING_EMBEDDINGS
 from ncs.build.request import request_of
 from ncs.build.watch import watch
-from ncs.errors import BadInput, IndexNotFound, SourceError
+from ncs.errors import BadInput, IndexDamaged, IndexNotFound, SourceError
 from ncs.index import Index
 from ncs.sources import Skipped
 from ncs.storage.commit import IndexWriter, open_writer
-from ncs.storage.snapshot import PENDING, read_description
+from ncs.storage.snapshot import PENDING, open_snapshot, read_description
 from ncs.types import Location
 from tests import corpus, gitrepo
 from tests.command import invoke
@@ -203,6 +203,27 @@ def test_an_update_shows_new_documents_and_no_dead_ones_and_leaves_old_scores_an
         assert (len(description.segments), description.tombstones) == (1, None)
         assert reader.search("leave", 1)[0].document.name == "late_one"
         assert places(reader) == expected
+
+
+def test_a_snapshot_that_is_held_can_be_opened_again_whatever_was_committed(tmp_path: Path, root: Path) -> None:
+    folder, late = tmp_path / "idx", root / "app" / "late.py"
+    Index.build(root, folder, config=QUICK, workers=1).close()
+    for number in range(2):
+        late.write_text(f"def late_{number}(x):\n    return leave(x)\n")
+        Index.update(folder, workers=1)[0].close()
+    with Index.load(folder) as reader:
+        held = reader.description
+        reader.snapshot.keep_tombstones()
+        assert held.tombstones
+        late.unlink()
+        Index.update(folder, workers=1)[0].close()
+        with open_snapshot(folder, Index, held=held) as again:
+            assert places(again) == places(reader)
+            assert again.search("leave", 1)[0].document.name == "late_1"
+    Index.update(folder, compact=True, workers=1)[0].close()
+    with pytest.raises(IndexDamaged):
+        open_snapshot(folder, Index, held=held)
+    assert list((folder / "tombstones").iterdir()) == []
 
 
 def test_a_function_in_many_files_is_one_hit_with_the_comments_of_the_first_that_is_left(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ class Metrics:
         """All metrics, in Prometheus's text format."""
         self._pending.set(service.pending)
         for live in service.indexes.values():
-            self._snapshot.labels(live.name).set(live.snapshot)
+            self._snapshot.labels(live.name).set(live.description.number)
             self._documents.labels(live.name).set(live.documents)
             self._problem.labels(live.name).set(bool(live.error))
         return Response(generate_latest(self._registry), headers={"content-type": CONTENT_TYPE_LATEST})
