@@ -158,8 +158,6 @@ class Snapshot:
         self.statistics = folder / STATISTICS / description.statistics
         self._holds = [Hold(self.statistics)]
         try:
-            if description.tombstones is not None:
-                self._holds.append(Hold(self._tombstones))
             self.segments = tuple(self._open_segments())
             self.firsts = np.array([segment.first for segment in self.segments])
             self.live = self._live()
@@ -185,6 +183,12 @@ class Snapshot:
     @property
     def _tombstones(self) -> Path:
         return self.folder / TOMBSTONES / f"{self.description.tombstones}.npy"
+
+    def keep_tombstones(self) -> None:
+        """Keep their file, too: who has a snapshot open does not need it, but another process that opens it does."""
+        if self.description.tombstones is not None:
+            with suppress(OSError):  # a commit has removed it already
+                self._holds.append(Hold(self._tombstones))
 
     def _live(self) -> Mask | None:
         """Mask of live rows, bool [len(self)]; None without tombstones."""
