@@ -7,7 +7,6 @@ import gzip
 import json
 import os
 import re
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -124,7 +123,7 @@ def open_replacement(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb") as device:
             yield device
         return
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+    temporary = path.with_name(f"{path.name}.{os.urandom(4).hex()}.part")
     try:
         with create_file(temporary) as file:
             yield file

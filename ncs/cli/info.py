@@ -92,6 +92,7 @@ def _show(description: Mapping[str, Any]) -> None:
     rows = [
         ("index", description["index"]),
         ("created", f"{description['created']} {by}"),
+        ("trusted", "yes" if description["trusted"] else "no"),
         ("documents", f"{documents_text(description)}, and {copies} of them"),
         ("files", f"{description['files']:,} ({description.get('source_bytes', 0) / 1e6:,.1f} MB)"),
         ("languages", counts_text(description["languages"])),

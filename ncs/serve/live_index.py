@@ -114,6 +114,7 @@ class LiveIndex:
     def _load(self, held: Description | None = None) -> Index:
         """Open the index and run one query, so that files that are opened on first use are open and fit."""
         index = open_index(self.folder, self._store, self._seconds, held)
+        index.snapshot.keep_tombstones()  # for `held`
         try:
             ask(index, next(iter(index.words().vocabulary), "a"), 1, ranker=DEFAULT_RANKER)
         except (OSError, ValueError, RuntimeError, IndexError) as error:

@@ -20,6 +20,7 @@ from ncs.files import read_regular
 from ncs.storage.arrays import both, load_array
 from ncs.storage.checks import check_values
 from ncs.storage.files import FILES
+from ncs.storage.trust import check_place, distrust, roots_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,6 +64,10 @@ class Description:
     counts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     files: Mapping[str, StoredFile] = field(default_factory=dict)
+    folder: str | None = None
+    """The index folder when this was committed."""
+    signature: str | None = None
+    """Of all the rest (ncs.storage.trust)."""
 
     def to_json(self) -> str:
         """One object."""
@@ -103,6 +108,8 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
     "counts": dict,
     "notes": list,
     "files": dict,
+    "folder": (str, type(None)),
+    "signature": (str, type(None)),
 }
 
 
@@ -142,16 +149,15 @@ class Segment:
 class Snapshot:
     """An open snapshot. Its files are not deleted until it is closed, whatever is committed meanwhile."""
 
-    def __init__(self, folder: Path, description: Description) -> None:
-        """Raises OSError if a segment was removed meanwhile, IndexDamaged for damaged tombstones."""
-        self.folder, self.description = folder, description
-        self.distrust = ""
-        """Why it may only be searched."""
+    def __init__(self, folder: Path, description: Description, distrust: str = "") -> None:
+        """distrust: why it may only be searched, by built-in rankers (ncs.storage.trust), "" where it is trusted.
+
+        Raises OSError if a segment was removed meanwhile, IndexDamaged for damaged tombstones.
+        """
+        self.folder, self.description, self.distrust = folder, description, distrust
         self.statistics = folder / STATISTICS / description.statistics
         self._holds = [Hold(self.statistics)]
         try:
-            if description.tombstones is not None:
-                self._holds.append(Hold(self._tombstones))
             self.segments = tuple(self._open_segments())
             self.firsts = np.array([segment.first for segment in self.segments])
             self.live = self._live()
@@ -178,6 +184,12 @@ class Snapshot:
     def _tombstones(self) -> Path:
         return self.folder / TOMBSTONES / f"{self.description.tombstones}.npy"
 
+    def keep_tombstones(self) -> None:
+        """Keep their file, too: who has a snapshot open does not need it, but another process that opens it does."""
+        if self.description.tombstones is not None:
+            with suppress(OSError):  # a commit has removed it already
+                self._holds.append(Hold(self._tombstones))
+
     def _live(self) -> Mask | None:
         """Mask of live rows, bool [len(self)]; None without tombstones."""
         if not any(len(segment.dead_files) for segment in self.segments):
@@ -187,6 +199,11 @@ class Snapshot:
             for start, stop in segment.dead_rows():
                 live[segment.first + start : segment.first + stop] = False
         return live
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """Its sources; none where it is not trusted, or was built from documents."""
+        return () if self.distrust else roots_of(self.folder, self.description)
 
     def __len__(self) -> int:
         """Rows, tombstones included."""
@@ -276,7 +293,7 @@ def open_snapshot(
 def _open(folder: Path, description: Description, *, verify: bool) -> Snapshot:
     try:
         _check_files(folder, description, verify=verify)
-        snapshot = Snapshot(folder, description)
+        snapshot = Snapshot(folder, description, distrust(folder, description))
         if snapshot.distrust:
             check_values(snapshot)
         return snapshot
@@ -305,7 +322,8 @@ def read_description(folder: Path) -> Description:
     except NotADirectoryError:
         raise IndexNotFound(f"{folder} is not a folder; name an index folder with -i") from None
     except OSError as error:
-        raise IndexFolderError(f"cannot read {folder / SNAPSHOT}: {error.strerror}; check its permissions") from None
+        remedy = "check its permissions" if isinstance(error, PermissionError) else rebuild(folder)
+        raise IndexFolderError(f"cannot read {folder / SNAPSHOT}: {error.strerror or error}; {remedy}") from None
     except IndexVersion as error:
         raise IndexVersion(f"index {folder} {error}; {rebuild(folder)}") from None
     except ValueError as error:
@@ -313,11 +331,15 @@ def read_description(folder: Path) -> Description:
 
 
 def find_index(start: Path) -> Path:
-    """The `.ncs` folder in `start` or the nearest folder above, as git finds its repository. Raises IndexNotFound."""
+    """The `.ncs` folder in `start` or the nearest folder above, as git finds its repository.
+
+    Raises IndexNotFound, and IndexFolderError where it leads elsewhere or another user owns it.
+    """
     start = start.resolve()
     for folder in (start, *start.parents):
         index = folder / DEFAULT_NAME
         if (index / SNAPSHOT).is_file():
+            check_place(index)
             return index
     raise IndexNotFound(f"no index in {start} or above; make one with: ncs build .")
 

@@ -204,6 +204,13 @@ def test_what_is_huge_or_no_http_is_refused_and_the_server_lives(folder: Path) -
         assert send(b"GET / HTTP/1.1\r\n" + b"X: " + b"y" * 100_000 + b"\r\n\r\n")[:12] in (b"HTTP/1.1 400", b"")
         assert send(b"\x16\x03\x01\x00\xff\x00" * 10 + b"\r\n\r\n").startswith(b"HTTP/1.1 400")
         assert send(b"GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n").startswith(b"HTTP/1.1 403")
+        health = head.replace(b"POST /api/search", b"GET /health") + b"Transfer-Encoding: chunked\r\n\r\n"
+        assert send(health + b"x\r\n").startswith(b"HTTP/1.1 400")
+        with connection_to(server) as connection:
+            connection.sendall(health)
+            assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
+            connection.sendall(b"x\r\n")  # what comes too late to refuse it
+            assert exchange(server, health + b"x\r\n").startswith(b"HTTP/1.1 400")
         target = "/%0d%0a%1b[31m\u202e".encode("latin-1", "replace")
         assert send(b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.1 40")
         assert get(server, SEARCH).status_code == 200
@@ -213,6 +220,7 @@ def test_what_is_huge_or_no_http_is_refused_and_the_server_lives(folder: Path) -
     log = [line for line in server.lines if re.search(r" [0-9a-f]{12} 127\.0\.0\.1 ", line)]
     assert any(re.search(r" GET /api/search 200 \d+\.\dms \d+B$", line.rstrip()) for line in log)
     assert any(" 413 " in line for line in log)
+    assert "Traceback" not in "".join(server.lines)
     assert all(line.rstrip("\n").isprintable() for line in log)
     assert "hide" not in "".join(log)  # nobody's queries
 
