@@ -29,7 +29,7 @@ from ncs.sources.repositories import archive_suffix, repository_at, settings
 
 DIST_INFO = ".dist-info"
 _FLAT = re.compile(r"([A-Za-z0-9][\w.-]*)\+([\w.-]+)")
-_URL = re.compile(r"""^\[remote "origin"\][^\[]*?^\s*url\s*=\s*([^\s"]+)""", re.MULTILINE)
+_URL = re.compile(r"""^\[remote "origin"\][^\[]*?^[ \t]*url\s*=\s*([^\s"]+)""", re.MULTILINE)
 _ORIGIN = re.compile(r"(?:[a-z+]+://(?:[^@/]*@)?|[^@/:]+@)([^/:]+)(?::\d+)?[:/]([^/:]+)/([^/]+?)(?:\.git)?/?")
 
 
