@@ -44,12 +44,12 @@ NUMBERS = (0, 1, 60, 511, 512, 513, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) -
 def generate(random: Random) -> bytes:
     make = random.choice((make_zip, make_tar, make_tar))
     suffix = random.choice(SUFFIXES)
-    data = make(random)
+    data = make(random, random.choice((0, 0, 0, 0.01, 0.1)))
     if make is make_tar and random.random() < 0.7:
         data = random.choice(PACKERS)(data)
-    if random.random() < 0.1:  # one in another
+    if random.random() < 0.04:  # one in another
         data = random.choice((lambda data: zipped({"inner.tar": data, "A.java": "a"}), *PACKERS))(data)
-    if random.random() < 0.4:
+    if random.random() < 0.25:
         data = damaged(data, random)
     return suffix.encode() + b"\n" + data
 
@@ -196,9 +196,9 @@ RECORDS = (
 )
 
 
-def number(random: Random, value: int, width: int) -> bytes:
-    """A number of a header, octal as usual; sometimes base 256, negative or no number."""
-    match random.randrange(12):
+def number(random: Random, wrong: float, value: int, width: int) -> bytes:
+    """A number of a header, octal as usual; a wrong one in base 256, negative or no number."""
+    match random.randrange(4) if random.random() < wrong else None:
         case 0:
             value = random.choice(NUMBERS)
         case 1:
@@ -210,61 +210,63 @@ def number(random: Random, value: int, width: int) -> bytes:
     return b"%0*o\0" % (width - 1, value % 8 ** (width - 1))
 
 
-def record(random: Random) -> bytes:
+def record(random: Random, wrong: float) -> bytes:
     """A record of a pax header; its length may be wrong."""
     text = random.choice(RECORDS).encode("latin-1") + b"\n"
     size = len(text) + 2
     while size != len(b"%d " % size) + len(text):
         size += 1
-    size = random.choice((size,) * 9 + (0, 1, size + 1, 10**18))
+    size = random.choice((0, 1, size + 1, 10**18)) if random.random() < wrong else size
     return b"%d " % size + text
 
 
-def make_tar(random: Random) -> bytes:
+def make_tar(random: Random, wrong: float) -> bytes:
     blocks: list[bytes] = []
     for _ in range(random.choice((0, 1, 3, 10, 10, 2_100))):
         kind, content = random.choice(KINDS), body(random)
         if kind in b"xgX":
-            content = b"".join(record(random) for _ in range(random.choice((1, 3, 50))))
+            content = b"".join(record(random, wrong) for _ in range(random.choice((1, 3, 50))))
         elif kind in b"LK":
             content = (
                 random.choice(NAMES).encode("utf-8", "surrogateescape")
                 * random.choice((1, 1, 1, 900 if len(blocks) < 20 else 1))
                 + b"\0"
             )
-        elif len(blocks) > 20:
+        elif len(blocks) > 20 or (kind in b"123456" and random.random() >= wrong):
             content = b""
         fields = [
             random.choice(NAMES).encode()[:100].ljust(100, b"\0"),
             *(
-                number(random, value, width)
+                number(random, wrong, value, width)
                 for value, width in ((0o644, 8), (0, 8), (0, 8), (len(content), 12), (0, 12))
             ),
             b" " * 8,
             kind,
             random.choice((b"", b"../secret.java", b"/etc/passwd", b"A.java")).ljust(100, b"\0"),
             random.choice((b"ustar\x0000", b"ustar  \0", b"\0" * 8)),
-            bytes(64) + number(random, 0, 8) * 2,
+            bytes(64) + number(random, wrong, 0, 8) * 2,
             random.choice((b"", b"", b"..", b"/etc", b"a/" * 70)).ljust(155, b"\0")[:155],
         ]
         if kind == b"S":
-            fields[-1] = bytes(41) + b"".join(number(random, n, 12) for n in range(8)) + random.choice((b"\0", b"\1"))
+            fields[-1] = (
+                bytes(41) + b"".join(number(random, wrong, n, 12) for n in range(8)) + random.choice((b"\0", b"\1"))
+            )
         header = b"".join(fields).ljust(512, b"\0")[:512]
         header = header[:148] + b"%06o\0 " % sum(header) + header[156:]
         blocks.append(header + content + bytes(-len(content) % 512))
-    return b"".join(blocks) + bytes(random.choice((0, 512, 1024, 10_240)))
+    return b"".join(blocks) + bytes(random.choice((0, 512, 1024, 1024, 10_240)))
 
 
 # Zip: local headers, the list of members and its end, each of which may lie.
 
 
-def field(random: Random, value: int, width: int) -> int:
-    return (value if random.random() < 0.95 else random.choice(NUMBERS)) % (1 << 8 * width)
+def field(random: Random, wrong: float, value: int, width: int) -> int:
+    return (random.choice(NUMBERS) if random.random() < wrong else value) % (1 << 8 * width)
 
 
-def make_zip(random: Random) -> bytes:
+def make_zip(random: Random, wrong: float) -> bytes:
     stream, entries = io.BytesIO(), list[tuple[int, bytes]]()
-    stream.write(b"PK\x03\x04" * (random.random() < 0.1) + random.randbytes(random.choice((0, 0, 0, 0, 9))))
+    stream.write(random.randbytes(9) if random.random() < wrong else b"")
     for _ in range(random.choice((0, 1, 3, 10, 10, 2_100))):
         name, content = random.choice(NAMES).encode("utf-8", "surrogateescape"), body(random)
         if len(entries) > 20:
@@ -277,33 +279,36 @@ def make_zip(random: Random) -> bytes:
             packed = b"\x09\x04\x05\x00\x5d\0\0\x04\0" + packed
         else:
             packed = flate(content) if method == 8 else content
-        at = stream.tell() if not entries or random.random() < 0.95 else entries[-1][0]
+        at = stream.tell() if not entries or random.random() >= wrong else entries[-1][0]
         flags = random.choice((0, 0, 0, 0, 0x800, 1, 8, 0x2000, 0x40))
         mode = random.choice((0o644, 0o644, stat.S_IFLNK | 0o777, stat.S_IFIFO, stat.S_IFDIR))
-        far = random.random() < 0.05  # more than 4 GiB, or says so
+        far = random.random() < wrong  # more than 4 GiB, or says so
         said = [zlib.crc32(content), -1, -1] if far else [zlib.crc32(content), len(packed), len(content)]
-        sizes = [field(random, value, 4) for value in said]
-        extra = random.choice(
-            (b"",) * (2 - 2 * far)
-            + (b"\1\0\x18\0" + struct.pack("<3Q", *random.choices(NUMBERS, k=3)), b"\1\0\xff\xff", b"x")
-        )
+        sizes = [field(random, wrong, value, 4) for value in said]
+        extra = b""
+        if far or random.random() < wrong:
+            zip64 = b"\1\0\x18\0" + struct.pack("<3Q", *random.choices(NUMBERS, k=3))
+            extra = random.choice((zip64, zip64, b"\1\0\xff\xff", b"x"))
         common = struct.pack("<5H", 20, flags, method, 0, 33) + struct.pack("<3I", *sizes)
-        stream.write(b"PK\3\4" + common + struct.pack("<2H", field(random, len(name), 2), 0) + name + packed)
+        stream.write(b"PK\3\4" + common + struct.pack("<2H", field(random, wrong, len(name), 2), 0) + name + packed)
         entry = b"PK\1\2" + struct.pack("<H", 0x314) + common + struct.pack("<5H", len(name), len(extra), 0, 0, 0)
         entries.append(
             (
                 at,
-                entry + struct.pack("<2I", mode << 16 & 0xFFFFFFFF, field(random, -1 if far else at, 4)) + name + extra,
+                entry
+                + struct.pack("<2I", mode << 16 & 0xFFFFFFFF, field(random, wrong, -1 if far else at, 4))
+                + name
+                + extra,
             )
         )
     start, listing = stream.tell(), b"".join(entry for _, entry in entries)
     stream.write(listing)
-    if random.random() < 0.1:
-        counts = [field(random, value, 8) for value in (len(entries), len(entries), len(listing), start)]
+    if random.random() < 2 * wrong:
+        counts = [field(random, wrong, value, 8) for value in (len(entries), len(entries), len(listing), start)]
         stream.write(b"PK\6\6" + struct.pack("<Q2H2I4Q", 44, 45, 45, 0, 0, *counts))
-        stream.write(b"PK\6\7" + struct.pack("<IQI", 0, field(random, start + len(listing), 8), 1))
-    counts = [field(random, value, 2) for value in (0, 0, len(entries), len(entries))]
-    places = [field(random, value, 4) for value in (len(listing), start)]
+        stream.write(b"PK\6\7" + struct.pack("<IQI", 0, field(random, wrong, start + len(listing), 8), 1))
+    counts = [field(random, wrong, value, 2) for value in (0, 0, len(entries), len(entries))]
+    places = [field(random, wrong, value, 4) for value in (len(listing), start)]
     comment = random.choice((b"", b"", b"PK\5\6" + bytes(18), random.randbytes(30)))
-    stream.write(b"PK\5\6" + struct.pack("<4H2IH", *counts, *places, field(random, len(comment), 2)) + comment)
+    stream.write(b"PK\5\6" + struct.pack("<4H2IH", *counts, *places, field(random, wrong, len(comment), 2)) + comment)
     return stream.getvalue()
