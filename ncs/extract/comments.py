@@ -87,6 +87,7 @@ class Comments:
         self.code = blanked(source, self.spans)
         """The source with comments and docstrings blanked out."""
         self._starts = [start for start, _ in self.spans]
+        self._texts: dict[int, str] = {}  # by number: all functions around a comment ask for it
 
     def describe(self, start: int, end: int, inner: int, words: dict[Field, Tokens]) -> None:
         """Add `doc`, what documents a function, and `comments`, other comments inside it or directly above.
@@ -145,9 +146,11 @@ class Comments:
         return self.spans[first : bisect_left(self._starts, end, first)]
 
     def _text(self, i: int) -> str:
-        start, end = self.spans[i]
-        clean = clean_docstring if start in self._docstrings else clean_comment
-        return clean(self._source[start:end].decode("utf-8", "replace"))
+        if (text := self._texts.get(i)) is None:
+            start, end = self.spans[i]
+            clean = clean_docstring if start in self._docstrings else clean_comment
+            text = self._texts[i] = clean(self._source[start:end].decode("utf-8", "replace"))
+        return text
 
 
 def _add(words: dict[Field, Tokens], field: Field, texts: Sequence[str]) -> None:

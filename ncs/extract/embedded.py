@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from json import scanner
@@ -30,6 +30,8 @@ from ncs.types import Document
 MAX_COMMENT = 2_000
 """Characters of text cells, the last before a code cell, that become its comments; without embedded images."""
 MAX_HEADING = 80
+MAX_CELLS, MAX_CODE, MAX_VALUES = 10_000, 1 << 20, 2_000_000
+"""Cells of a notebook and characters of their code: later ones are not read. Strings, lists and objects of its JSON."""
 MAX_SCRIPTS = 500
 """Scripts of a page; later ones are not read."""
 
@@ -75,7 +77,8 @@ _HASH_COMMENTS = frozenset("python ruby bash elixir r julia perl powershell nim 
 class _Located(str):
     """A string with its offset in the JSON that it was read from."""
 
-    at: int = 0
+    __slots__ = ("at",)
+    at: int
 
 
 class _Cell(NamedTuple):
@@ -99,7 +102,8 @@ def read_notebook(source: bytes, repository: str, path: str, *, outside: bool) -
     heading = ""
     documents: list[Document] = []
     broken = False
-    for cell in _cells(notebook, ends):
+    characters = 0
+    for cell in islice(_cells(notebook, ends), MAX_CELLS):
         if cell.kind in ("markdown", "heading"):
             comments.append(_IMAGE.sub(" ", cell.text))
             headings = [
@@ -108,6 +112,9 @@ def read_notebook(source: bytes, repository: str, path: str, *, outside: bool) -
             ]
             heading = headings[-1][:MAX_HEADING].strip() if headings else heading
         elif cell.kind == "code" and cell.text.strip():
+            characters += len(cell.text)
+            if characters > MAX_CODE:
+                break
             comment = "\n".join(comments)[-MAX_COMMENT:].strip()
             cell_documents, errors = _read_cell(cell, comment, repository, path, outside)
             documents += [_name_by_heading(document, heading) for document in cell_documents]
@@ -119,6 +126,18 @@ def read_notebook(source: bytes, repository: str, path: str, *, outside: bool) -
 def _parse(text: str, path: str) -> Mapping[str, Any]:
     """The notebook, with strings that know their offset."""
     decoder: Any = json.JSONDecoder(strict=False)
+    left = MAX_VALUES
+
+    def counted(parse: Callable[..., Any]) -> Callable[..., Any]:
+        def parse_one(*arguments: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise SourceError(f"{path} holds more than {MAX_VALUES:,} values; clear the output of its cells")
+            return parse(*arguments)
+
+        return parse_one
+
     read_string = decoder.parse_string
 
     def parse_string(text: str, at: int, strict: bool) -> tuple[_Located, int]:
@@ -127,7 +146,8 @@ def _parse(text: str, path: str) -> Mapping[str, Any]:
         located.at = at
         return located, end
 
-    decoder.parse_string = parse_string
+    decoder.parse_string = counted(parse_string)
+    decoder.parse_array, decoder.parse_object = counted(decoder.parse_array), counted(decoder.parse_object)
     decoder.scan_once = scanner.py_make_scanner(decoder)  # type: ignore[attr-defined]
     try:
         notebook = decoder.decode(text)
@@ -294,7 +314,7 @@ def _statement(code: str) -> str:
 
 
 _QUOTED = rb"(?:\"[^\"]{0,2000}\"|'[^']{0,2000}'|\{[^{}]{0,2000}\})"
-_OPENING = re.compile(rb"<!--|<(script)\b([^<>\"'{]*(?:" + _QUOTED + rb"[^<>\"'{]*){0,100})>", re.IGNORECASE)
+_OPENING = re.compile(rb"<!--|<(script)\b([^<>\"'{]*(?:" + _QUOTED + rb"[^<>\"'{]*){0,30})>", re.IGNORECASE)
 _CLOSING = re.compile(rb"</script\s*>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(rb"([^\s=\"'/]+)(?:\s*(=)\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+)))?")
 _FRONT_MATTER = re.compile(rb"\s*---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)  # of Astro

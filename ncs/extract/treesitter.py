@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Scope = tuple[int, int, str, str]
     """Start, end, kind (CLASS; empty for what is no document) and name."""
 
-MAX_NESTING = 64
+MAX_NESTING = 16
 """Functions and classes nested deeper make no documents, nor scopes: all of them would grow with the square."""
 MAX_BRACKETS = 20_000
 """Brackets open at once, or closed too often: captures take time with the square of their number, hours for 1 MB; and

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 COLUMNS = ("repository", "path", "place")
 MAX_BYTES = 16 << 20
 """Larger files are not searched."""
+MAX_COMPARED = 100
+"""Places with the same first line that are compared whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ def find_lines(lines: list[str], code: list[str], expected: int) -> int | None:
     if not target:
         return None
     starts = [i for i, line in enumerate(stripped) if line == target[0]]
-    whole = [i for i in starts if stripped[i : i + len(target)] == target]
-    if not whole and expected - 1 in starts:
-        whole = [expected - 1]
-    return min(whole, key=lambda i: abs(i + 1 - expected)) + 1 if whole else None
+    nearest = sorted(starts, key=lambda i: abs(i + 1 - expected))
+    whole = (i for i in nearest[:MAX_COMPARED] if stripped[i : i + len(target)] == target)
+    start = next(whole, expected - 1 if expected - 1 in starts else None)
+    return None if start is None else start + 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -224,6 +226,19 @@ def test_a_snapshot_that_is_held_can_be_opened_again_whatever_was_committed(tmp_
     with pytest.raises(IndexDamaged):
         open_snapshot(folder, Index, held=held)
     assert list((folder / "tombstones").iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such limit")
+def test_an_index_of_many_segments_opens_few_files(tmp_path: Path, root: Path) -> None:
+    folder = tmp_path / "idx"
+    Index.build(root, folder, config=QUICK, workers=1).close()
+    while len(read_description(folder).segments) < updating.MAX_SEGMENTS:
+        (root / "app" / f"late{read_description(folder).number}.py").write_text("def late(x):\n    return leave(x)\n")
+        Index.update(folder, workers=1)[0].close()
+    limit = "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (64, 64)); from ncs.cli.main import main; main()"
+    command = [sys.executable, "-c", limit, "query", "-i", str(folder), "leave"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, "late" in run.stdout) == (0, True), run.stderr
 
 
 def test_a_function_in_many_files_is_one_hit_with_the_comments_of_the_first_that_is_left(tmp_path: Path) -> None:

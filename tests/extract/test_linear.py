@@ -9,11 +9,14 @@ from functools import partial
 
 import pytest
 
+from corpora.codesearchnet.filters import first_paragraph, without_marks
+from corpora.codesearchnet.repositories import _URL
 from ncs.errors import SourceError
 from ncs.extract.embedded import read_scripts_in_php
 from ncs.extract.readers import read
 from ncs.learn.tokenization import source_words
 from ncs.search.aroma import features, parse
+from ncs.search.locate_source import find_lines
 from ncs.sources.filters import is_generated
 from ncs.storage.names import query_symbols
 from tests.linear import GROWTH, growth
@@ -50,6 +53,15 @@ def scripts_in_php(source: str) -> object:
 
 def is_marked(head: str) -> object:
     return is_generated(head.encode())
+
+
+def lines_again(source: str) -> object:
+    lines = source.split("\n")
+    return find_lines(lines, [*lines[: len(lines) // 2], "end"], 1)
+
+
+def origin(settings: str) -> object:
+    return _URL.search('[remote "origin"]' + settings)
 
 
 def java_features(source: str) -> object:
@@ -111,6 +123,10 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], int, Make]] = {
     "markup declarations without an end": (java_features, 3000, lambda n: "<?xml " * n),
     "variables of nested functions": (javascript_features, 300, lambda n: "(a)=>{a;" * n + "b;" * n + "}" * n),
     "slashes above a line that generators write": (is_marked, 250, lambda n: "/" * n + " do not x"),
+    "lines that occur again": (lines_again, 4000, lambda n: "a\n" * n),
+    "space in a comment of a corpus": (lambda text: without_marks([text]), 4000, lambda n: "a" + " " * n + "b"),
+    "space in a paragraph of a corpus": (first_paragraph, 4000, lambda n: "a" + " " * n + "b"),
+    "empty lines in git's settings": (origin, 4000, lambda n: "\n" * n),
     "names of a query": (query_symbols, 4000, lambda n: "open Aa " * n),
 }
 

@@ -320,7 +320,10 @@ def test_size_and_repositories_of_a_corpus_choose_the_method_unless_it_is_set(
     assert isinstance(choose(choice, owners, config, LsaConfig()), method)
 
 
-def test_saved_vectors_come_back_memory_mapped_and_are_reused_by_word(tmp_path: Path) -> None:
+def test_saved_vectors_come_back_memory_mapped_and_are_reused_by_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ncs.files.SMALL_BYTES", 0)
     old, new = table("open read file"), table("file open write write")
     vectors = np.arange(1, 7, dtype=np.float32).reshape(3, 2)
     old.save(tmp_path)

@@ -68,7 +68,8 @@ def alternates(at: Path, private: Path) -> None:
 
 
 def quoted_alternates(at: Path, private: Path) -> None:
-    write(at, {"objects/info/alternates": f'"{private}/.git/obj\\145cts"\n', "refs/x": ""})
+    write(at, {"objects/info/alternates": f'"{private}/.git/obj\\145cts"/decoy\n', "refs/x": ""})
+    (at / "objects" / f'"{private}' / ".git" / 'obj\\145cts"' / "decoy").mkdir(parents=True)
     pack_refs(at, private)
 
 
@@ -390,6 +391,17 @@ def test_a_hundred_thousand_branches_without_a_head_take_seconds(tmp_path: Path)
     began = time.monotonic()
     assert walked(app).data == {"app:A.java": b"a"}
     assert time.monotonic() - began < 30
+
+
+def test_objects_that_are_their_own_alternates_are_read_once(tmp_path: Path) -> None:
+    app = bare(tmp_path / "app.git", {"A.java": "a"})
+    write(app, {"objects/info/alternates": "../objects\n.\n" * 500})
+    assert walked(app).data == {"app:A.java": b"a"}
+    for n in range(200):
+        write(app, {f"o/{n}/info/alternates": f"../{n + 1}\n"})
+    write(app, {"objects/info/alternates": "../o/0\n"})
+    with pytest.raises(SourceError, match="leads out of the folder"):
+        walked(app)
 
 
 def test_an_exclude_file_outside_is_no_rule(tmp_path: Path) -> None:

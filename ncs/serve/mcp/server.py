@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ncs import __version__
 from ncs.errors import NcsError
+from ncs.serve.live_index import share_heap
 from ncs.serve.mcp.pages import Page, escape
 from ncs.serve.mcp.projects import Projects, Settings
 from ncs.serve.mcp.tools import DATA, INSTRUCTIONS, TOOLS, answer, input_schema
@@ -119,6 +120,7 @@ def serve_stdio(settings: Settings) -> None:
     On SIGINT and SIGTERM jobs end and so does the process, at once: the thread that reads stdin cannot be woken.
     """
     _log_to_stderr()
+    share_heap()
     projects = Projects(settings)
 
     def stop(number: int, frame: object) -> None:
