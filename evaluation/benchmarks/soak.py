@@ -74,7 +74,8 @@ KILLED = "killed"
 
 @dataclass(slots=True)
 class Trouble:
-    """What was done to the servers; memory: name -> seconds and MB (PSS on Linux) of its process and its children."""
+    """What was done to the servers; memory: name -> seconds and MB (PSS on Linux): its own, and the mean of the
+    processes that it started."""
 
     updates: int = 0
     kills: int = 0
@@ -217,8 +218,9 @@ def _sample(servers: dict[str, psutil.Process], start: float, trouble: Trouble) 
     now = time.monotonic() - start
     for name, server in servers.items():
         children = [child for child in server.children() if "spawn_main" in " ".join(_command(child))]
-        for kind, processes in ((name, [server]), (f"{name}, its processes", children)):
-            trouble.memory.setdefault(kind, []).append((now, sum(map(_megabytes, processes))))
+        for kind, processes in ((name, [server]), (f"{name}, a process", children)):
+            if sizes := [size for size in map(_megabytes, processes) if size]:
+                trouble.memory.setdefault(kind, []).append((now, sum(sizes) / len(sizes)))
 
 
 def _command(process: psutil.Process) -> list[str]:
