@@ -36,7 +36,7 @@ _ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # zipfile unpacks oth
 _DIGITS = re.compile(rb"\d{64}")
 _CHUNK = 1 << 18
 _DAMAGED = (
-    *(EOFError, OSError, ValueError, RuntimeError, MemoryError),  # what the decompressors raise on wrong bytes
+    *(EOFError, OSError, ValueError, LookupError, RuntimeError, MemoryError),  # of decompressors and tarfile
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError),
 )
 
