@@ -35,9 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog=f"bin/benchmark {name}", description=benchmark.__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     benchmark.add_options(parser)
-    parser.add_argument(
-        "--json", "--out", type=Path, metavar="FILE", help="write all figures with commit, machine and load"
-    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures with commit, machine and load")
     options = parser.parse_args(rest)
     report = {**about(), **benchmark.run(options)}
     sys.stdout.write(f"{benchmark.table(report)}\n\nload {report['load']}\n")

@@ -166,8 +166,8 @@ def test_a_fasttext_model_serves_as_pretrained_vectors(tmp_path: Path) -> None:
     for word in ("read", "file"):
         np.testing.assert_allclose(vectors[id_of(words, word)], model.get_word_vector(word), atol=1e-5)
     content = path.read_bytes()
-    path.write_bytes(content[:64] + b"\0" + content[65:])  # no words: fastText divides by their number
-    with pytest.raises(BadInput, match=r"is no fastText model \(it"):
+    path.write_bytes(content[:64] + b"\0" + content[65:])  # no words: fastText divides by their number, or runs out of memory
+    with pytest.raises(BadInput, match=r"is no fastText model \("):
         Embeddings.train(words, still)
 
 
