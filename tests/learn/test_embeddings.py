@@ -166,7 +166,7 @@ def test_a_fasttext_model_serves_as_pretrained_vectors(tmp_path: Path) -> None:
     for word in ("read", "file"):
         np.testing.assert_allclose(vectors[id_of(words, word)], model.get_word_vector(word), atol=1e-5)
     content = path.read_bytes()
-    path.write_bytes(content[:64] + b"\0" + content[65:])  # no words: fastText divides by their number, or runs out of memory
+    path.write_bytes(content[:64] + b"\0" + content[65:])  # no words: a division by 0, or no memory
     with pytest.raises(BadInput, match=r"is no fastText model \("):
         Embeddings.train(words, still)
 
