@@ -257,7 +257,7 @@ def _total(response: httpx.Response) -> int:
     """Bytes of the whole file, -1 where the response does not say."""
     header = "Content-Length" if response.status_code == 200 else "Content-Range"
     total = response.headers.get(header, "").rpartition("/")[2].strip()
-    return int(total) if re.fullmatch("[0-9]{1,18}", total) else -1
+    return int(total) if re.fullmatch("[0-9]{1,19}", total) else -1
 
 
 def _continues(response: httpx.Response, had: int) -> bool:

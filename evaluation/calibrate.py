@@ -36,7 +36,7 @@ from ncs.files import replace_file
 from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.sources import Limits
-from ncs.sources.git import Git, ObjectReader
+from ncs.sources.git import ObjectReader, open_git
 from ncs.sources.ignore import NO_IGNORES
 from ncs.sources.repositories import Repository, repository_at
 from ncs.types import Document
@@ -171,7 +171,7 @@ def function_at(clone: Repository, link: Link) -> Document | None:
     """The function at a link's lines: at its commit, or at HEAD where the commit has no such file."""
     if (language := language_of(link.path)) is None:
         return None
-    with Git(clone) as git, closing(ObjectReader(git)) as objects:
+    with open_git(clone) as git, closing(ObjectReader(git)) as objects:
         for revision in (link.commit, "HEAD"):
             file = objects.read(f"{revision}:{link.path}", Limits().of(link.path))
             if file is not None and file.content is not None:

@@ -11,6 +11,7 @@ from ncs.learn.confidence import is_confident
 from ncs.search.highlight import matched_words
 from ncs.search.ranking import Ranking
 from ncs.storage.snapshot import FORMAT, PENDING
+from ncs.storage.trust import untrusted
 from ncs.storage.vectors import read_info
 from ncs.text.tokens import STOP_WORDS, tokenize
 from ncs.types import Document, Hit, Location
@@ -52,7 +53,7 @@ def ask(
         for hit, explanation in zip(hits, results.explanation.hits, strict=True):
             hit["explanation"] = explanation
     unknown = index.unknown_words(text)
-    notes = [*not_ready(index), *_notes(text, unknown, results.ranking, bool(hits))]
+    notes = [*cautions(index), *_notes(text, unknown, results.ranking, bool(hits))]
     if min_confidence is not None and hits:
         best = max(hit["confidence"] or 0.0 for hit in hits)
         hits = [hit for hit in hits if is_confident(hit["confidence"], min_confidence)]
@@ -96,7 +97,7 @@ def similar_to(
         "ranker": "similar",
         "index": str(index.folder),
         "unknown_words": {},
-        "notes": [] if hits else [f"no functions similar to {function.qualified_name}"],
+        "notes": [*cautions(index), *([] if hits else [f"no functions similar to {function.qualified_name}"])],
         "function": _values(function, ("qualified_name", "path", "start_line", "end_line")),
         "marked": names,
         "hits": [
@@ -124,18 +125,20 @@ def similar_words(index: Index, word: str, n: int = 10) -> Answer:
 
 def describe(index: Index) -> dict[str, Any]:
     """The content of an index: counts, repositories, languages, configuration, sizes in bytes, versions."""
-    description = index.description
+    description, sources = index.description, index.description.counts.get("sources")
     return {
         "index": str(index.folder),
         "format": FORMAT,
         "created": description.created,
         "documents": len(index),
         **{name: value for name, value in description.counts.items() if name != "documents"},
+        "sources": {**sources, "roots": list(map(str, index.snapshot.roots))} if isinstance(sources, dict) else None,
+        "trusted": not index.snapshot.distrust,
         "bytes": {name: entry["bytes"] for name, entry in sorted(description.files.items())},
         "config": description.config,
         "vectors": asdict(read_info(index.snapshot.segments[0].path / "ncs_centred")),
         "versions": description.versions,
-        "notes": list(description.notes),
+        "notes": [*_distrust(index), *description.notes],
     }
 
 
@@ -164,6 +167,16 @@ def document_as_dict(document: Document, *, code: bool = True) -> dict[str, Any]
     """A document as `hit_as_dict`, without rank, score and confidence."""
     text = (document.code or None) if code else None
     return {**_values(document, IDENTITY), "copies": _places(document.copies), "code": text}
+
+
+def cautions(index: Index) -> list[str]:
+    """Sentences that every answer begins with: of an index that is not complete or not trusted."""
+    return [*not_ready(index), *_distrust(index)]
+
+
+def _distrust(index: Index) -> list[str]:
+    reason = index.snapshot.distrust
+    return [f"only built-in rankers search, as {untrusted(reason)}"] if reason else []
 
 
 def not_ready(index: Index) -> list[str]:

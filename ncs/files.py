@@ -7,13 +7,12 @@ import gzip
 import json
 import os
 import re
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from ncs.errors import BadInput
 
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 
 JSON_BYTES = 16 << 20
 """The largest JSON file that is read; parsed it may take twenty times as much memory."""
+SMALL_BYTES = 64 << 10
+"""Arrays up to here are read: each that is mapped keeps a file open, and systems allow 256 or 1,024."""
 _HEADER = re.compile(
     rb"\x93NUMPY\x01\0.."
     rb"\{'descr': '([<|][biuf][1248])', 'fortran_order': (False|True), 'shape': \(((?:\d{1,12},? ?){0,4})\), \} *\n",
@@ -81,7 +82,7 @@ def read_json(path: Path, *, follow: bool = True) -> Any:
 
 
 def map_array(path: Path, kind: type[np.generic] | None = None, dimensions: int | None = 1) -> NDArray[Any]:
-    """A .npy file of numbers, memory-mapped; raises OSError or ValueError for anything else.
+    """A .npy file of numbers, memory-mapped unless it is small; raises OSError or ValueError for anything else.
 
     kind, dimensions: None for any.
     """
@@ -98,9 +99,11 @@ def map_array(path: Path, kind: type[np.generic] | None = None, dimensions: int 
             raise ValueError(f"holds {dtype.name} {shape}")
         if prod(shape) * dtype.itemsize != size or max(shape, default=1) > max(size, 1 << 16):
             raise ValueError(f"{size:,} bytes are too few or too many for {shape}")
-        if not size:  # which cannot be mapped
-            return np.zeros(shape, dtype)
-        array: NDArray[Any] = np.memmap(file, dtype, "r", header.end(), shape, "F" if header[2] == b"True" else "C")
+        order: Literal["F", "C"] = "F" if header[2] == b"True" else "C"
+        if size <= SMALL_BYTES:
+            file.seek(header.end())
+            return np.frombuffer(file.read(size), dtype).reshape(shape, order=order)
+        array: NDArray[Any] = np.memmap(file, dtype, "r", header.end(), shape, order)
         return array
 
 
@@ -124,7 +127,7 @@ def open_replacement(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb") as device:
             yield device
         return
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+    temporary = path.with_name(f"{path.name}.{os.urandom(4).hex()}.part")
     try:
         with create_file(temporary) as file:
             yield file

@@ -178,7 +178,7 @@ class Index:
 
     def has_ranker(self, name: str) -> bool:
         """Whether the index has the files of this ranker."""
-        return name not in ON_REQUEST or (self.snapshot.statistics / name).is_dir()
+        return name not in ON_REQUEST or (not self.snapshot.distrust and (self.snapshot.statistics / name).is_dir())
 
     def fitted(self, name: str, *, track: Track = silent, **config: object) -> Ranker:
         """A ranker with these settings, fitted now to the documents of this index; nothing is written."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +14,10 @@ import pytest
 from ncs.index import Index
 from tests import corpus
 from tests.browser import browser  # noqa: F401 (a fixture)
+
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="ncs-state-")  # a key for all tests, not the developer's
+os.environ["LOCALAPPDATA"] = os.environ["XDG_STATE_HOME"]  # so on Windows
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

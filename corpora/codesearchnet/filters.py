@@ -95,11 +95,13 @@ def reason_to_drop(language: str, kind: str, name: str, qualified_name: str) -> 
 LINE_MARKS = ("//", "#", "--", ";;", "%")
 _BLOCKS = (("*/", "/*"), ("-}", "{-"), ("]]", "--[["), ("=end", "=begin"), ('"""', "@doc"))
 """How a block comment ends and starts; the last is an attribute of Elixir."""
+MAX_COMMENT = 1_000
+"""Lines of a block comment."""
 _LEFT = re.compile(
     r"^[ \t]*(?:/\*+!?|\*+(?!/)|//+[!<]?|#+:?(?!\[)|--+(?!\[)[ ]?\|?|;+|%+|\{-[ ]?\|?|--\[=*\[|=begin\b"
     r'|@doc[ \t(]*(?:~[sS])?"{3})?[ \t]?'
 )
-_RIGHT = re.compile(r'[ \t]*(?:\*+/|-\}|\]=*\]|=end|"{3})?[ \t]*$')
+_RIGHT = re.compile(r'(?<![ \t])[ \t]*(?:(?:(?<!\*)\*+/|-\}|\]=*\]|=end|"{3})[ \t]*)?$')
 _SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.DOTALL)
 _LEADING_TAG = re.compile(r"^\s*[@\\](?:brief|description|desc|summary|short|doc)\b[ \t]*", re.IGNORECASE)
 _END = re.compile(
@@ -108,7 +110,7 @@ _END = re.compile(
     r"|(?:Args|Arguments|Parameters|Params|Returns|Return|Yields|Raises|Examples?|Usage|Notes?)\s*:\s*$"
     r"|(?:Parameters|Returns|Raises|Examples|Notes)\s*$|-{3,}\s*$|={3,}\s*$|>>>\s|```|#+\s)"
 )
-_PARAGRAPH = re.compile(r"\s*</?p\s*/?>|<br\s*/?>\s*<br\s*/?>", re.IGNORECASE)
+_PARAGRAPH = re.compile(r"(?<!\s)\s*</?p\s*/?>|<br\s*/?>\s*<br\s*/?>", re.IGNORECASE)
 _TOKEN = re.compile(r"\w+|[^\w\s]+")
 
 
@@ -132,7 +134,7 @@ def comment_above(lines: Sequence[str], start_line: int) -> str:
     for end, start in _BLOCKS:
         if text.endswith(end):
             first = last
-            while first > 0 and start not in lines[first]:
+            while first > 0 and start not in lines[first] and last - first < MAX_COMMENT:
                 first -= 1
             return without_marks(lines[first : last + 1])
     first = last + 1

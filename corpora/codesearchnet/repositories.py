@@ -22,14 +22,14 @@ from ncs.extract import language_of
 from ncs.sources import Skipped, SourceFile, walk
 from ncs.sources.files import printable
 from ncs.sources.filters import CACHES, NEVER, VENDORED, Filter, FolderFilter
-from ncs.sources.git import Git, ObjectReader
+from ncs.sources.git import ObjectReader, open_git
 from ncs.sources.ignore import NO_IGNORES
 from ncs.sources.repositories import Repository as Tree
 from ncs.sources.repositories import archive_suffix, repository_at, settings
 
 DIST_INFO = ".dist-info"
 _FLAT = re.compile(r"([A-Za-z0-9][\w.-]*)\+([\w.-]+)")
-_URL = re.compile(r"""^\[remote "origin"\][^\[]*?^\s*url\s*=\s*([^\s"]+)""", re.MULTILINE)
+_URL = re.compile(r"""^\[remote "origin"\][^\[]*?^[ \t]*url\s*=\s*([^\s"]+)""", re.MULTILINE)
 _ORIGIN = re.compile(r"(?:[a-z+]+://(?:[^@/]*@)?|[^@/:]+@)([^/:]+)(?::\d+)?[:/]([^/:]+)/([^/]+?)(?:\.git)?/?")
 
 
@@ -120,7 +120,7 @@ def commit_of(repository: Repository) -> str:
     tree = _git_repository(repository.path)
     try:
         if tree is not None:
-            with Git(tree) as git, closing(ObjectReader(git)) as objects:
+            with open_git(tree) as git, closing(ObjectReader(git)) as objects:
                 head = objects.read("HEAD", 0)
                 return head.name if head is not None else ""
     except SourceError:

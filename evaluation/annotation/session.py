@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from pygments.lexers import get_lexer_by_name
@@ -171,9 +171,7 @@ def repositories_of(index: Index, names: Iterable[str]) -> Repositories:
     An index names a repository by its path below the root, or by the root's own name; a name that fits several
     places is ignored.
     """
-    sources = index.description.counts.get("sources")
-    roots = [Path(root) for root in cast("list[str]", sources["roots"])] if isinstance(sources, dict) else []
-    repositories = {}
+    repositories, roots = {}, index.snapshot.roots
     for name in names:
         places = [root for root in roots if root.name.removesuffix(".git") == name]
         places += [place for root in roots for end in ("", ".git") if (place := root / f"{name}{end}").is_dir()]

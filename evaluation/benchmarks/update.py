@@ -15,12 +15,16 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from evaluation.benchmarks.common import NCS, Report, Seconds, files_by_language, run_command, timed
 from evaluation.reports import markdown_table
+from ncs.files import replace_file
 from ncs.index import Index
+from ncs.storage.snapshot import SNAPSHOT, read_description
+from ncs.storage.trust import check_trust, sign
 
 HASH = (".py", ".rb", ".sh", ".yaml", ".toml")
 """Files in which a line that begins with # is a comment; // is in all others."""
@@ -87,9 +91,11 @@ def append_line(files: Sequence[Path], mark: str) -> None:
 @contextmanager
 def linked(index: Path) -> Iterator[Path]:
     """A copy of the index beside it, its files hard-linked: an update writes new files and never into old ones."""
-    with tempfile.TemporaryDirectory(dir=index.resolve().parent, prefix="bench-update-") as room:
-        folder = Path(room) / "index"
-        shutil.copytree(index, folder, copy_function=os.link)
+    with tempfile.TemporaryDirectory(dir=index.resolve().parent, prefix="bench-update-") as name:
+        folder = Path(shutil.copytree(index, name, copy_function=os.link, dirs_exist_ok=True))
+        description = read_description(folder)
+        check_trust(index, description)
+        replace_file(folder / SNAPSHOT, sign(replace(description, folder=str(folder))).to_json())
         yield folder
 
 

@@ -26,6 +26,7 @@ from ncs.build.request import Request
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, NcsError
 from ncs.extract.readers import count_text_files, grammar_notes, skip_reason
+from ncs.learn.confidence import TUNED
 from ncs.learn.embeddings import Embeddings, choose, reuse_embeddings, share_without_vector
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
@@ -37,7 +38,8 @@ from ncs.storage.document_facts import write_facts, write_languages
 from ncs.storage.documents import NAME, DocumentTable
 from ncs.storage.file_roles import FOLDER, FileRoleTable
 from ncs.storage.files import BROKEN, FAILED, FILES, FileEntry, FileTable
-from ncs.storage.snapshot import PENDING, SEGMENTS, STATISTICS, Description, Snapshot, open_snapshot
+from ncs.storage.snapshot import PENDING, SEGMENTS, STATISTICS, Description, Snapshot, open_snapshot, read_description
+from ncs.storage.trust import check_trust, stored_root
 from ncs.storage.words import WordTable
 
 if TYPE_CHECKING:
@@ -91,7 +93,7 @@ def build(request: Request, folder: Path, *, keep_vectors: bool = False, use_cac
         check_memory(request.memory, config, rows, words)
         request = replace(request, workers=reader_processes(request.memory, request.workers, rows))
     try:
-        with open_writer(folder, needed_bytes=SPACE * size) as writer, ExitStack() as stack:
+        with open_writer(folder, needed_bytes=SPACE * size, anew=True) as writer, ExitStack() as stack:
             segment, step = writer.new_folder(SEGMENTS), _Build(writer, request, rankers, skipped, keep_vectors)
             with step.clock("extract"):
                 cache = _open_cache(folder, config, stack) if use_cache and request.ingest is None else None
@@ -106,7 +108,7 @@ def build_of(documents: Iterable[Document], request: Request, folder: Path) -> N
     """Build an index from documents instead of source files."""
     config, iterator = request.config, iter(documents)
     rankers = requested_rankers(config.rankers)
-    with open_writer(folder) as writer:
+    with open_writer(folder, anew=True) as writer:
         segment, step = writer.new_folder(SEGMENTS), _Build(writer, request, rankers)
         with step.clock("extract"), Collector(segment, config.deduplicate) as collector:
             while chunk := list(islice(iterator, CHUNK)):
@@ -129,16 +131,19 @@ def requested_rankers(texts: Iterable[str], statistics: Path | None = None) -> l
 
 
 def _statistics(folder: Path) -> Path | None:
-    with suppress(NcsError):
-        return open_snapshot(folder, lambda snapshot: snapshot.statistics)
+    """Of the index in this folder; None where there is none that can be trusted."""
+    with suppress(NcsError), open_snapshot(folder, lambda snapshot: snapshot) as snapshot:
+        return None if snapshot.distrust else snapshot.statistics
     return None
 
 
 def _open_cache(folder: Path, config: BuildConfig, stack: ExitStack) -> FileCache | None:
-    """The files of the existing index that can be reused; None without an index or with a damaged one."""
+    """The files of the existing index that can be reused; None without an index, or with one that is damaged or not
+    trusted.
+    """
     with suppress(NcsError, OSError):
         snapshot = stack.enter_context(open_snapshot(folder, lambda snapshot: snapshot))
-        return FileCache(snapshot) if is_reusable(snapshot, config) else None
+        return FileCache(snapshot) if not snapshot.distrust and is_reusable(snapshot, config) else None
     return None
 
 
@@ -203,6 +208,8 @@ class _Build:
     ) -> None:
         counts = {**counts, "seconds": dict(self.clock.seconds), "peak_memory_bytes": _peak_memory()}
         config = asdict(self.request.config)
+        if self.writer.distrust:  # nothing of such an index stays
+            (self.writer.folder / TUNED).unlink(missing_ok=True)
         self.writer.commit(parts, statistics, config=config, counts=counts, notes=notes, versions=versions())
 
     def _write_words(self, collected: CollectedDocuments, segment: Path, statistics: Path) -> None:
@@ -249,7 +256,8 @@ class _Build:
         return embeddings, {"documents": len(words), "without_vector": share, "without_vector_now": share}
 
     def _counts(self, segment: Path, words: WordTable) -> dict[str, Any]:
-        roots = [address_of(root) if is_address(root) else str(root.resolve()) for root in self.request.roots]
+        folder = self.writer.folder
+        roots = [address_of(root) if is_address(root) else stored_root(folder, root) for root in self.request.roots]
         return {
             **live_counts([segment], NO_TOMBSTONES),
             "words": len(words.vocabulary),
@@ -331,7 +339,7 @@ def add_rankers(folder: Path | str, texts: Sequence[str], *, track: Track = sile
     Raises what opening an index raises, IndexBusy, and BadInput for rankers that cannot be fitted.
     """
     folder, clock = Path(folder), Clock()
-    open_snapshot(folder, Snapshot.close)  # fail before taking the lock if there is no index
+    check_trust(folder, read_description(folder))  # fail before a ranker asks its server
     rankers = requested_rankers(texts)
     names = [ranker.name for ranker in rankers]
     with open_writer(folder) as writer, open_snapshot(folder, lambda snapshot: snapshot) as snapshot:
@@ -343,7 +351,7 @@ def add_rankers(folder: Path | str, texts: Sequence[str], *, track: Track = sile
             with clock(ranker.name):
                 _fit(ranker, copies, statistics, track)
         parts = [(path, segment.documents) for path, segment in zip(copies, snapshot.segments, strict=True)]
-        tombstones = snapshot.tombstones
+        tombstones = snapshot.tombstones.copy()
         for path, segment in zip(copies, snapshot.segments, strict=True):  # new numbers are above all old ones
             tombstones[tombstones[:, 0] == int(segment.name), 0] = int(path.name)
         description = snapshot.description

@@ -17,6 +17,7 @@ from ncs.progress import Track, silent
 from ncs.sources import Scope, Skipped, repository_names, walk
 from ncs.sources.repositories import address_of, is_address
 from ncs.storage.files import FileEntry
+from ncs.storage.trust import check_trust, roots_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -97,15 +98,12 @@ class Changes:
         return {kind: paths for kind, paths in kinds.items() if paths}
 
 
-def roots_of(description: Description) -> tuple[Path, ...]:
-    """The sources of an index; () for one built from documents."""
-    sources = description.counts.get("sources")
-    return tuple(map(Path, sources["roots"])) if isinstance(sources, dict) else ()
-
-
 def request_of(description: Description, folder: Path) -> Request:
-    """The request that built an index; raises IndexVersion, and BadInput where it does not name its sources."""
-    roots = roots_of(description)
+    """The request that built an index; raises IndexVersion, BadInput where it does not name its sources, and NcsError
+    where it is not trusted.
+    """
+    check_trust(folder, description)
+    roots = roots_of(folder, description)
     if not roots:
         raise BadInput(f"{folder} does not name its source files; build it again with: ncs build <sources>")
     if remote := next(filter(is_address, roots), None):

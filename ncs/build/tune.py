@@ -25,6 +25,7 @@ from ncs.learn.confidence import TUNED, save_weights
 from ncs.search.hybrid import CANDIDATES, HybridRanker
 from ncs.search.rankers import load_ranker
 from ncs.storage.commit import open_writer
+from ncs.storage.trust import check_trust
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -178,8 +179,9 @@ def tune(snapshot: Snapshot, feedback: Sequence[Feedback], *, force: bool = Fals
 
     For a query with wrong functions only, all other candidates count as right: such queries are fitted, not measured.
     Raises BadInput for fewer than MIN_QUERIES queries with right functions, or none whose function is found at all;
-    IndexBusy while it is written to, NcsError where it cannot be.
+    IndexBusy while it is written to, NcsError where it cannot be or is not trusted.
     """
+    check_trust(snapshot.folder, snapshot.description)
     answered, unanswered = [each for each in feedback if each.rows], [each for each in feedback if not each.rows]
     if len(answered) < MIN_QUERIES:
         raise BadInput(

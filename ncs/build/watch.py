@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Event
 from types import ModuleType
 
-from ncs.build.request import Changes, request_of, roots_of
+from ncs.build.request import Changes, request_of
 from ncs.build.update import update
 from ncs.config import BuildConfig
 from ncs.console import count
@@ -84,17 +84,20 @@ class Follower:
     def __init__(self, folder: Path, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder, self._say, self._clock = folder, say, clock
         self._own = f"{folder.resolve()}/"
-        self._description = read_description(folder)
+        self._read()
         self._edited: set[Path] | None = None
         """Paths to check; None: all files."""
         self._due: float | None = clock()
         self._not_before = clock()
         self._failures, self._last_failure, self._advised = 0, "", False
 
+    def _read(self) -> None:
+        self._description = read_description(self._folder)
+        self._roots = request_of(self._description, self._folder).roots
+
     def greeting(self) -> str:
         """The first message: what is watched."""
-        roots = request_of(self._description, self._folder).roots
-        return f"watching {', '.join(map(str, roots))}: {self._size()}; stop with ctrl-c"
+        return f"watching {', '.join(map(str, self._roots))}: {self._size()}; stop with ctrl-c"
 
     def _size(self) -> str:
         return count(self._description.counts["documents"], "document")
@@ -102,7 +105,7 @@ class Follower:
     def places(self) -> tuple[Place, ...]:
         """The paths to watch: existing roots; for a root that is a file, its folder."""
         places_by_path: dict[str, Place] = {}
-        for root in roots_of(self._description):
+        for root in self._roots:
             folder = root.parent if root.is_file() else root
             try:
                 status = folder.stat()
@@ -132,7 +135,7 @@ class Follower:
         paths, self._edited, self._due = self._edited, set(), None
         try:
             changes = update(self._folder, paths=None if paths is None else sorted(paths))
-            self._description = read_description(self._folder)
+            self._read()
         except (NcsError, OSError, ValueError, RuntimeError) as error:
             self._edited = None
             self._fail(error, began)

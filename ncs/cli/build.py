@@ -97,6 +97,7 @@ def build(
     from ncs.config import BuildConfig, FastTextConfig
     from ncs.index import Index
     from ncs.storage.snapshot import DEFAULT_NAME
+    from ncs.storage.trust import check_place
 
     fasttext = without_none(
         dim=dim, window=window, epochs=epochs, min_count=min_count, min_n=min_n, max_n=max_n,
@@ -111,6 +112,8 @@ def build(
         **without_none(java_frontend=java_frontend, embeddings=embeddings, vectors=vectors),
     )
     folder = index or Path(DEFAULT_NAME)
+    if index is None:
+        check_place(folder.absolute())
     ingest = None
     if scheduler is not None:
         from ncs.scale.dask import ingest_on_cluster
@@ -187,7 +190,9 @@ def _summarize(description: Description, folder: Path, verbose: bool) -> None:
     if counts["broken"]:
         say(f"{count(counts['broken'], 'file')} with syntax errors (what could be parsed is indexed)")
     if counts["failed"]:
-        say(f"{count(counts['failed'], 'file')} could not be parsed")
+        names = ", ".join(counts["failed_files"][:3])
+        more = ", ..." if counts["failed"] > 3 else ""
+        say(f"{count(counts['failed'], 'file')} could not be parsed (left out): {names}{more}")
     for note in description.notes:
         say(f"note: {note}")
     if verbose:

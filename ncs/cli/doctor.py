@@ -95,7 +95,7 @@ def diagnose(folder: Path | None, seconds: float) -> Iterator[Finding]:
     with index:
         yield from _check_index(index)
         yield from left_out(index.description.counts, index.description.notes)
-        yield from _check_sources(index, seconds)
+        yield from _check_trust(index) if index.snapshot.distrust else _check_sources(index, seconds)
         yield from _check_disk(index)
 
 
@@ -190,13 +190,19 @@ def left_out(counts: Mapping[str, Any], notes: Iterable[str]) -> Iterator[Findin
         yield Finding("note", "build", text.rstrip(" ;,:") if pip else note, f"pip install{command}" if pip else None)
 
 
+def _check_trust(index: Index) -> Iterator[Finding]:
+    """Why the index is not trusted; what it names as its sources is not looked at."""
+    text = f"only built-in rankers search: the index is not trusted ({index.snapshot.distrust})"
+    yield Finding("todo", "trust", text, _command("build", "SOURCES", "-i", index.folder))
+
+
 def _check_sources(index: Index, seconds: float) -> Iterator[Finding]:
     """Report what has changed since the index was built or updated, without writing anything."""
     from ncs.build.file_cache import FileCache, made_by
-    from ncs.build.request import find_changes, request_of, roots_of
+    from ncs.build.request import find_changes, request_of
 
     description, update = index.description, _command("update", "-i", index.folder)
-    roots = roots_of(description)
+    roots = index.snapshot.roots
     if not roots:
         yield Finding("note", "sources", "the index does not name its source files: it cannot be updated")
         return
@@ -226,12 +232,11 @@ def _check_sources(index: Index, seconds: float) -> Iterator[Finding]:
 def _check_disk(index: Index) -> Iterator[Finding]:
     """Whether an update could be written."""
     from ncs.build.pipeline import SPACE
-    from ncs.build.request import roots_of
 
     folder = index.folder
     if not os.access(folder, os.W_OK):
         text = f"{folder} is read-only: it can be searched, but not updated; build one where you may write"
-        roots = roots_of(index.description) or ("SOURCES",)
+        roots = index.snapshot.roots or ("SOURCES",)
         yield Finding("note", "disk", text, _command("build", *roots, "-i", "FOLDER"))
         return
     free, needed = shutil.disk_usage(folder).free, SPACE * int(index.description.counts.get("source_bytes", 0))

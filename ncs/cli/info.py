@@ -29,10 +29,13 @@ def info(
 
     with Index.load(index_folder(index), verify=verify) as opened_index:
         description = describe(opened_index)
+        tables = () if as_json else _tables(description)
     if as_json:
         show_json(description)
-    else:
-        _show(description)
+    for title, rows in tables:
+        show_table(title, rows)
+    if not as_json and (more := len(description["repositories"]) - MAX_REPOSITORIES) > 0:
+        say(f"... and {more:,} more; all of them: ncs info --json")
 
 
 def words(
@@ -78,7 +81,8 @@ def skipped_text(skipped: Mapping[str, int]) -> str:
     return ", ".join(f"{n:,} {reason}" for reason, n in sorted(skipped.items()) if n)
 
 
-def _show(description: Mapping[str, Any]) -> None:
+def _tables(description: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Titles and rows; those of an index that a stranger made may fail."""
     fit = description["config"].get(description["embeddings"], {})
     settings = ", ".join(f"{name}={value}" for name, value in fit.items() if value is not None)
     training = description.get("training") or {}
@@ -92,6 +96,7 @@ def _show(description: Mapping[str, Any]) -> None:
     rows = [
         ("index", description["index"]),
         ("created", f"{description['created']} {by}"),
+        ("trusted", "yes" if description["trusted"] else "no"),
         ("documents", f"{documents_text(description)}, and {copies} of them"),
         ("files", f"{description['files']:,} ({description.get('source_bytes', 0) / 1e6:,.1f} MB)"),
         ("languages", counts_text(description["languages"])),
@@ -105,9 +110,6 @@ def _show(description: Mapping[str, Any]) -> None:
         ("broken, failed", f"{description['broken']:,} with syntax errors, {description['failed']:,} not parsed"),
         *(("note", note) for note in description["notes"]),
     ]
-    show_table("", rows)
     repositories = sorted(description["repositories"].items(), key=lambda item: (-item[1], item[0]))
     title = count(len(repositories), "repository", "repositories")
-    show_table(title, [(name, f"{n:,}") for name, n in repositories[:MAX_REPOSITORIES]])
-    if len(repositories) > MAX_REPOSITORIES:
-        say(f"... and {len(repositories) - MAX_REPOSITORIES:,} more; all of them: ncs info --json")
+    return [("", rows), (title, [(name, f"{n:,}") for name, n in repositories[:MAX_REPOSITORIES]])]

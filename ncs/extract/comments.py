@@ -8,20 +8,21 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ncs.extract.source_bytes import Span, after_space, blanked
+from ncs.extract.source_bytes import Lines, Span, after_space, blanked
 
 if TYPE_CHECKING:
     from ncs.extract.languages import Language
     from ncs.types import Field, Tokens
 
 _LEFT, _RIGHT = " \t\r\f/*#-!|", " \t\r\f/*#-"
-_INLINE_TAG = re.compile(r"\{@\w+[ \t]*([^{}]*)\}")  # {@link Foo#bar label}
+_INLINE_TAG = re.compile(r"\{@\w+\b[ \t]*(?![ \t])([^{}]*)\}")  # {@link Foo#bar label}
 _BLOCK_TAG = re.compile(r"^[ \t/*#-]*[@\\][a-zA-Z]+", re.MULTILINE)  # @param, @return, Doxygen's \param
 _BRACKETS = re.compile(
     r'^(?:=begin|--\[=*\[|\{-|@[a-z]+[ \t(]*(?:~[sS])?"{1,3})|(?:=end|\]=*\]|-\}|"{1,3}\)?)\s*$'
 )  # around a comment of Ruby, Lua, Haskell, an attribute of Elixir
 _OPENING, _CLOSING = ("=begin", "--[", "{-", "@"), ("=end", "]", "-}", '"', '")')
 _XML_NAME = re.compile(r'<\w+ (?:cref|name|langword|href)="([^"]*)" ?/>')  # <see cref="View"/> of C#
+_LONG_NUMBER = re.compile(r"&#\d{9,};?")  # no character has it, and Python refuses to read thousands of digits
 _HTML = re.compile(r"</?[a-zA-Z][^<>]*>|<!--|-->")
 
 
@@ -40,7 +41,7 @@ def clean_comment(comment: str) -> str:
     comment = _BLOCK_TAG.sub("", _INLINE_TAG.sub(r"\1", comment))
     if "<" in comment:  # "-->" alone is an arrow
         comment = _HTML.sub("", _XML_NAME.sub(r"\1", comment))
-    comment = html.unescape(comment)
+    comment = html.unescape(_LONG_NUMBER.sub("", comment) if "&#" in comment else comment)
     return "\n".join([line for raw in comment.split("\n") if (line := raw.lstrip(_LEFT).rstrip(_RIGHT))])
 
 
@@ -56,7 +57,7 @@ def unquote(literal: str) -> str:
     return literal[width:-width]
 
 
-_FIELD_LIST = re.compile(r"^[ \t]*:[a-z]+(?::[ \t]*|[ \t]+(?=[^:\n]*:))", re.MULTILINE)  # :param name: text
+_FIELD_LIST = re.compile(r"^[ \t]*:[a-z]+(?::[ \t]*|[ \t]+(?![ \t])(?=[^:\n]*:))", re.MULTILINE)  # :param name: text
 
 
 def clean_docstring(literal: str) -> str:
@@ -82,9 +83,11 @@ class Comments:
         self._source, self._doc_prefixes = source, tuple(prefix.encode() for prefix in language.doc_comment)
         self._docstrings = {start for start, _ in docstrings}
         self.spans = sorted(comments + docstrings) if docstrings else comments
+        self.lines = Lines(source)
         self.code = blanked(source, self.spans)
         """The source with comments and docstrings blanked out."""
         self._starts = [start for start, _ in self.spans]
+        self._texts: dict[int, str] = {}  # by number: all functions around a comment ask for it
 
     def describe(self, start: int, end: int, inner: int, words: dict[Field, Tokens]) -> None:
         """Add `doc`, what documents a function, and `comments`, other comments inside it or directly above.
@@ -125,23 +128,29 @@ class Comments:
         comments: list[str] = []
         for i in range(bisect_left(self._starts, start) - 1, -1, -1):
             a, b = self.spans[i]
-            line_start = source.rfind(b"\n", 0, a) + 1
-            if after_space(source, b) != start or a in self._docstrings or source[line_start:a].strip():
+            if after_space(source, b) != start or a in self._docstrings or not self.lines.begins_with(a):
                 break  # the last: at the end of a line, it is about that line
             block = source.endswith(b"*/", a, b)
             documents = source.startswith(self._doc_prefixes, a)
             if not (documents and block) and source.count(b"\n", b, start) > 1:
                 break  # above an empty line: a heading or old code
-            (doc if documents else comments).insert(0, self._text(i))
+            (doc if documents else comments).append(self._text(i))
             if documents and block:
                 break
             start = a
-        return doc, comments
+        return doc[::-1], comments[::-1]
+
+    def inside(self, start: int, end: int) -> list[Span]:
+        """The comments and docstrings that start in a range."""
+        first = bisect_left(self._starts, start)
+        return self.spans[first : bisect_left(self._starts, end, first)]
 
     def _text(self, i: int) -> str:
-        start, end = self.spans[i]
-        clean = clean_docstring if start in self._docstrings else clean_comment
-        return clean(self._source[start:end].decode("utf-8", "replace"))
+        if (text := self._texts.get(i)) is None:
+            start, end = self.spans[i]
+            clean = clean_docstring if start in self._docstrings else clean_comment
+            text = self._texts[i] = clean(self._source[start:end].decode("utf-8", "replace"))
+        return text
 
 
 def _add(words: dict[Field, Tokens], field: Field, texts: Sequence[str]) -> None:

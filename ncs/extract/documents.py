@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from operator import attrgetter
@@ -18,20 +18,20 @@ from typing import NamedTuple
 
 from ncs.extract.comments import Comments
 from ncs.extract.languages import Language
-from ncs.extract.source_bytes import NOT_BRACKETS, Span, gaps, outermost
+from ncs.extract.source_bytes import NOT_BRACKETS, Lines, Span, gaps, outermost
 from ncs.types import Document, Field, Tokens
 
 MAX_LINES = 60
 """Lines of a block; a longer top level is cut at empty lines."""
 _LAYOUT = b" \t\r\n\f\v\0"
 _IMPORT = re.compile(
-    rb"^[ \t]*(?:from\s+\S+\s+)?import\s*(?:\([^)]*\)|\{[^}]*\}[^\n]*|[^\n]*)"
+    rb"^[ \t]*(?:from\s+\S+\s+)?import\s*"
+    rb"(?:\([^()]*(?:\([^()]*){0,9}\)|\{[^{}]*(?:\{[^{}]*){0,9}\}[^\n]*|[^\n]*)"  # {0,9}: linear where nothing closes
     rb"|^[ \t]*(?:package|using|use|require|require_relative|include|mod|namespace)\b[^\n]*"
     rb"|^[ \t]*#[ \t]*include[^\n]*|^[^\n=]*=[ \t]*require\([^\n]*",
     re.MULTILINE,
 )
 _EMPTY_LINES = re.compile(rb"\n[ \t]*(?:\n[ \t]*)+")
-_BODY_START = re.compile(rb"[ \t]*\{[ \t]*$|[ \t]*:[ \t]*$")
 
 
 class Function(NamedTuple):
@@ -69,7 +69,6 @@ class File:
     ) -> None:
         self.source, self.comments, self.language, self.bare = source, comments, language, bare
         self.repository, self.path = repository, path
-        self._line_ends = [match.start() for match in re.finditer(rb"\n", source)]
 
     def document(
         self,
@@ -84,7 +83,7 @@ class File:
     ) -> Document:
         """A document of the code in the span. suffix: of its id."""
         start, end = span
-        first, last = (bisect_left(self._line_ends, at) + 1 for at in (start, max(start, end - 1)))
+        first, last = map(self.comments.lines.number, (start, max(start, end - 1)))
         words["path"] = (self.path,)
         if kind != "initializer":
             words["name"] = (name,)
@@ -108,15 +107,16 @@ class File:
 
 def with_distinct_ids(documents: Iterable[Document]) -> list[Document]:
     """The documents, with a number appended to ids that occur again, as those on one line do."""
-    used: set[str] = set()
+    numbers: dict[str, int] = {}  # the ids in use -> the number that was appended last
     distinct = []
     for document in documents:
-        id, n = document.id, 1
-        while id in used:
+        id, n = document.id, numbers.get(document.id, 1)
+        while id in numbers:
             n += 1
             id = f"{document.id}.{n}"
-        used.add(id)
-        distinct.append(document if n == 1 else replace(document, id=id))
+        numbers[document.id] = n
+        numbers.setdefault(id, 1)
+        distinct.append(document if id == document.id else replace(document, id=id))
     return distinct
 
 
@@ -139,16 +139,17 @@ def documents_of(file: File, functions: Sequence[Function]) -> list[Document]:
         if "literals" in words:
             hashed += "\0".join(words["literals"]).encode("utf-8", "replace")
         comments.describe(start, end, inner, words)
-        text = _dedented(source, start, end)
+        text = _dedented(source, start, end, comments.lines)
         documents.append(file.document((start, end), kind, name, scope, words, text, hashed))
     return documents
 
 
-def _dedented(source: bytes, start: int, end: int) -> bytes:
+def _dedented(source: bytes, start: int, end: int, lines: Lines) -> bytes:
     """The code in the range, with the indentation of its first line removed from the others."""
-    indent = source[source.rfind(b"\n", 0, start) : start]
-    code = source[start:end]
-    return code.replace(indent, b"\n") if len(indent) > 1 and indent.isspace() else code
+    code, line_start = source[start:end], lines.start(start)
+    if not 0 < line_start < start or not lines.begins_with(start):
+        return code
+    return code.replace(source[line_start - 1 : start], b"\n")
 
 
 _SPACE = b" \t\r\f\v"
@@ -221,21 +222,17 @@ class Outlines:
         names = {(function.start, function.end): function.name for function in functions}
         bodies = outermost(sorted(names, key=_enclosing_first))
         starts = [start for start, _ in bodies]
+        spans = [(one.start, one.end) for one in classes]
         documents = []
         for number, (start, end, name, scope) in enumerate(classes):
             before = bisect_left(starts, start)
             if before and bodies[before - 1][1] > start:
                 continue
-            members = [span for span in bodies[before : bisect_left(starts, end)] if span[1] <= end]
-            for other in classes[number + 1 :]:
-                if other.start >= end:
-                    break
-                members.append((other.start, other.end))
-            members = outermost(sorted(members, key=_enclosing_first))
+            members = list(_members((start, end), (bodies, before), (spans, number + 1)))
             code = _outline(source, start, end, {span: names.get(span, "") for span in members})
             own = list(gaps(start, end, members))
             documents.append(self._document((start, end), "class", name, scope, own, members, code))
-        inside = outermost(sorted([*bodies, *((one.start, one.end) for one in classes)]))
+        inside = outermost(sorted([*bodies, *spans]))
         name = self._file.path.rpartition("/")[2].partition(".")[0]
         for number, group in enumerate(self._top_level(inside)):
             start, end = group[0][0], group[-1][1]
@@ -250,8 +247,7 @@ class Outlines:
         source = self._file.source
         pieces: list[Span] = []
         for start, end in gaps(0, len(source), inside):
-            comments = [comment for comment in self._file.comments.spans if start <= comment[0] < end]
-            for a, b in gaps(start, end, comments):
+            for a, b in gaps(start, end, self._file.comments.inside(start, end)):
                 for c, d in gaps(a, b, [match.span() for match in _IMPORT.finditer(source, a, b)]):
                     pieces += gaps(c, d, [match.span() for match in _EMPTY_LINES.finditer(source, c, d)])
         groups: list[list[Span]] = []
@@ -300,11 +296,37 @@ def _outline(source: bytes, start: int, end: int, members: Mapping[Span, str]) -
     for (a, b), name in members.items():
         name_start = source.find(name.encode("utf-8", "replace"), a, b)
         line_end = source.find(b"\n", max(a, name_start), b)
-        head = source[a:b] if line_end < 0 else _BODY_START.sub(b"", source[a:line_end]) + b" ..."
+        head = source[a:b] if line_end < 0 else _without_body_start(source[a:line_end]) + b" ..."
         parts += [source[at:a], head]
         at = b
     parts.append(source[at:end])
     return b"".join(parts)
+
+
+def _without_body_start(head: bytes) -> bytes:
+    stripped = head.rstrip(b" \t")
+    return stripped[:-1].rstrip(b" \t") if stripped.endswith((b"{", b":")) else head
+
+
+def _members(outer: Span, *sorted_spans: tuple[Sequence[Span], int]) -> Iterator[Span]:
+    """The spans that lie in no other one inside the outer span; each list with the number of its first there.
+
+    From one to the next after it, not over all that lie in them: classes may be nested deeply.
+    """
+    at, end = outer
+    numbers = [number for _, number in sorted_spans]
+    while True:
+        nexts = []
+        for which, (spans, _) in enumerate(sorted_spans):
+            number = numbers[which] = bisect_left(spans, (at,), numbers[which])
+            nexts += [(start, -stop, which) for start, stop in spans[number : number + 1]]
+        start, minus_stop, which = min(nexts, default=(end, 0, 0))
+        if start >= end:
+            return
+        numbers[which] += 1
+        if -minus_stop <= end:
+            at = -minus_stop
+            yield start, at
 
 
 def _enclosing_first(span: Span) -> Span:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from json import scanner
@@ -24,11 +24,14 @@ from ncs.extract.languages import LANGUAGES, installed, language_of
 from ncs.extract.source_bytes import as_utf8
 from ncs.extract.text_files import TEXT_KINDS, text_kind
 from ncs.sources.filters import reason_to_skip
+from ncs.text.quotes import blank_openings, blank_quotes
 from ncs.types import Document
 
 MAX_COMMENT = 2_000
 """Characters of text cells, the last before a code cell, that become its comments; without embedded images."""
 MAX_HEADING = 80
+MAX_CELLS, MAX_CODE, MAX_VALUES = 10_000, 1 << 20, 2_000_000
+"""Cells of a notebook and characters of their code: later ones are not read. Strings, lists and objects of its JSON."""
 MAX_SCRIPTS = 500
 """Scripts of a page; later ones are not read."""
 
@@ -63,8 +66,10 @@ _ALIASES = {
     **{"pwsh": "powershell", "octave": "matlab", "gophernotes": "go", "ihaskell": "haskell", "evcxr": "rust"},
     **{"emacs-lisp": "elisp", "common-lisp": "lisp", "spark": "scala", "tslab": "typescript", "jslab": "javascript"},
 }
-_IMAGE = re.compile(r"!?\[[^\]\n]*\]\((?:data|attachment):[^)\n]*\)|\S{200,}")
-_HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+(.+?)[ \t#]*$|^<h\d[^>\n]*>(.+?)</h\d>", re.MULTILINE)
+_IMAGE = re.compile(  # {0,9}: linear where nothing closes
+    r"!?\[[^\[\]\n]*(?:\[[^\[\]\n]*){0,9}\]\((?:data|attachment):[^()\n]*(?:\([^()\n]*){0,9}\)|(?<![^\s)])\S{200,}"
+)
+_HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+(.+)$|^<h\d[^>\n]*>(.+?)</h\d>", re.MULTILINE)
 _COMMENT_SIGNS = {"sql": "--", "lua": "--", "haskell": "--", "matlab": "%", "clojure": ";", "elisp": ";", "lisp": ";"}
 _HASH_COMMENTS = frozenset("python ruby bash elixir r julia perl powershell nim tcl raku crystal coffeescript".split())  # noqa: SIM905
 
@@ -72,7 +77,8 @@ _HASH_COMMENTS = frozenset("python ruby bash elixir r julia perl powershell nim 
 class _Located(str):
     """A string with its offset in the JSON that it was read from."""
 
-    at: int = 0
+    __slots__ = ("at",)
+    at: int
 
 
 class _Cell(NamedTuple):
@@ -96,12 +102,19 @@ def read_notebook(source: bytes, repository: str, path: str, *, outside: bool) -
     heading = ""
     documents: list[Document] = []
     broken = False
-    for cell in _cells(notebook, ends):
+    characters = 0
+    for cell in islice(_cells(notebook, ends), MAX_CELLS):
         if cell.kind in ("markdown", "heading"):
             comments.append(_IMAGE.sub(" ", cell.text))
-            headings = [first or second for first, second in _HEADING.findall(cell.text)]
+            headings = [
+                first[:1] + first[1:].rstrip(" \t#") if first else second
+                for first, second in _HEADING.findall(cell.text)
+            ]
             heading = headings[-1][:MAX_HEADING].strip() if headings else heading
         elif cell.kind == "code" and cell.text.strip():
+            characters += len(cell.text)
+            if characters > MAX_CODE:
+                break
             comment = "\n".join(comments)[-MAX_COMMENT:].strip()
             cell_documents, errors = _read_cell(cell, comment, repository, path, outside)
             documents += [_name_by_heading(document, heading) for document in cell_documents]
@@ -113,6 +126,18 @@ def read_notebook(source: bytes, repository: str, path: str, *, outside: bool) -
 def _parse(text: str, path: str) -> Mapping[str, Any]:
     """The notebook, with strings that know their offset."""
     decoder: Any = json.JSONDecoder(strict=False)
+    left = MAX_VALUES
+
+    def counted(parse: Callable[..., Any]) -> Callable[..., Any]:
+        def parse_one(*arguments: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise SourceError(f"{path} holds more than {MAX_VALUES:,} values; clear the output of its cells")
+            return parse(*arguments)
+
+        return parse_one
+
     read_string = decoder.parse_string
 
     def parse_string(text: str, at: int, strict: bool) -> tuple[_Located, int]:
@@ -121,7 +146,8 @@ def _parse(text: str, path: str) -> Mapping[str, Any]:
         located.at = at
         return located, end
 
-    decoder.parse_string = parse_string
+    decoder.parse_string = counted(parse_string)
+    decoder.parse_array, decoder.parse_object = counted(decoder.parse_array), counted(decoder.parse_object)
     decoder.scan_once = scanner.py_make_scanner(decoder)  # type: ignore[attr-defined]
     try:
         notebook = decoder.decode(text)
@@ -134,7 +160,8 @@ def _parse(text: str, path: str) -> Mapping[str, Any]:
 
 def _cells(notebook: Mapping[str, Any], ends: list[int]) -> Iterator[_Cell]:
     default = _kernel_language(notebook)
-    sheets = map(_mapping, [notebook, *notebook.get("worksheets", ())])
+    worksheets = notebook.get("worksheets")
+    sheets = map(_mapping, [notebook, *(worksheets if isinstance(worksheets, list) else ())])
     groups = (sheet.get("cells") for sheet in sheets)
     for cell in (cell for group in groups if isinstance(group, list) for cell in map(_mapping, group)):
         source = cell.get("source", cell.get("input", ""))
@@ -172,7 +199,8 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _language_called(name: object) -> str:
     """A key of LANGUAGES or TEXT_KINDS for the name of a kernel; "" for others."""
-    language = re.sub(r"[-_ ]?v?\d[\d.]*$", "", name.lower().strip()) if isinstance(name, str) else ""
+    language = name.lower().strip() if isinstance(name, str) and len(name) <= MAX_HEADING else ""
+    language = re.sub(r"[-_ ]?v?\d[\d.]*$", "", language)
     language = _ALIASES.get(language, language)
     return language if language in LANGUAGES or language in TEXT_KINDS else ""
 
@@ -204,7 +232,7 @@ _PYTHON_TOKEN = re.compile(
     re.DOTALL,
 )
 _MAGIC = re.compile(r"[ \t]*(?:[%!?]|,(?=\w)|;(?=\w)|[^\W\d][\w.]*\?{1,2}[ \t]*$)")
-_ASSIGNMENT = re.compile(r"([ \t]*[\w.\[\]'\", ]+=[ \t]*)([!%].*)", re.DOTALL)
+_ASSIGNMENT = re.compile(r"([ \t]*(?![ \t])[\w.\[\]'\", ]+=[ \t]*)([!%].*)", re.DOTALL)
 _CELL_MAGIC_LINE = re.compile(r"^(\s*)%%[^\n]*")
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)[ \t]*([^\n]*)(?:\n|\Z)")
 
@@ -245,15 +273,17 @@ def comment_out_magics(code: str) -> str:
 
 def _statements(code: str) -> Iterator[str]:
     """Pieces that begin where a statement may begin: at a line's start outside brackets and strings."""
-    start = depth = 0
-    at = 0
-    while (match := _PYTHON_TOKEN.search(code, at)) is not None:
+    start = depth = at = 0
+    tokens, known = blank_quotes(code), -1
+    while (match := _PYTHON_TOKEN.search(tokens, at)) is not None:
         at = match.end()
-        if _MAGIC.match(code, start) and depth == 0:  # its quotes and brackets belong to a shell
+        if known < start and _MAGIC.match(code, start):  # its quotes and brackets belong to a shell
             at = _end(code, start)
             yield code[start:at]
             start = at
-        elif match.lastgroup == "open":
+            continue
+        known = start
+        if match.lastgroup == "open":
             depth += 1
         elif match.lastgroup == "close":
             depth = max(0, depth - 1)
@@ -284,9 +314,9 @@ def _statement(code: str) -> str:
 
 
 _QUOTED = rb"(?:\"[^\"]{0,2000}\"|'[^']{0,2000}'|\{[^{}]{0,2000}\})"
-_OPENING = re.compile(rb"<!--|<(script)\b([^<>\"'{]*(?:" + _QUOTED + rb"[^<>\"'{]*){0,100})>", re.IGNORECASE)
+_OPENING = re.compile(rb"<!--|<(script)\b([^<>\"'{]*(?:" + _QUOTED + rb"[^<>\"'{]*){0,30})>", re.IGNORECASE)
 _CLOSING = re.compile(rb"</script\s*>", re.IGNORECASE)
-_ATTRIBUTE = re.compile(rb"([^\s=\"'/]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
+_ATTRIBUTE = re.compile(rb"([^\s=\"'/]+)(?:\s*(=)\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+)))?")
 _FRONT_MATTER = re.compile(rb"\s*---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)  # of Astro
 _SCRIPT_LANGUAGES = {
     **dict.fromkeys(
@@ -317,10 +347,11 @@ def read_page(source: bytes, repository: str, path: str, *, outside: bool) -> tu
     source = as_utf8(source)
     documents: list[Document] = []
     broken = False
+    first, at = 1, 0
     for start, end, language in islice(scripts(source, astro=path.endswith(".astro")), MAX_SCRIPTS):
         code = source[start:end]
+        first, at = first + source.count(b"\n", at, start), start
         if code.strip() and not reason_to_skip("script.js", code):
-            first = source.count(b"\n", 0, start) + 1
             lines = range(first, first + code.count(b"\n") + 1)
             script_documents, errors = _read_code(code, language, lines, repository, path, outside=outside)
             documents += script_documents
@@ -354,7 +385,8 @@ def scripts(source: bytes, astro: bool = False) -> Iterator[tuple[int, int, str]
 
 
 def _script_language(attributes: bytes) -> str | None:
-    values = {name.lower(): (a or b or c).lower() for name, a, b, c in _ATTRIBUTE.findall(attributes)}
+    pairs = _ATTRIBUTE.findall(attributes)
+    values = {name.lower(): (a or b or c).lower() for name, equals, a, b, c in pairs if equals}
     kind = values.get(b"lang") or values.get(b"type") or values.get(b"language") or b""
     word = kind.decode("ascii", "replace").strip().partition(";")[0].rpartition("/")[2]
     return _SCRIPT_LANGUAGES.get(word)
@@ -362,8 +394,11 @@ def _script_language(attributes: bytes) -> str | None:
 
 def read_scripts_in_php(source: bytes, repository: str, path: str, *, outside: bool) -> list[Document]:
     """The documents of the scripts in the HTML of a PHP file: its output is read as a value, other PHP as spaces."""
-
-    def blank(match: re.Match[bytes]) -> bytes:
-        return _NO_LINE_END.sub(b"_" if match[1] == b"=" else b" ", match[0])
-
-    return read_page(_PHP.sub(blank, as_utf8(source)), repository, path, outside=outside)[0]
+    source = as_utf8(source)
+    text = blank_quotes(source.decode("latin-1"), lines=False)
+    linear = blank_openings(text, "/*", "*/", "/\1").encode("latin-1")
+    page = bytearray(source)
+    for match in _PHP.finditer(linear):
+        start, end = match.span()
+        page[start:end] = _NO_LINE_END.sub(b"_" if match[1] == b"=" else b" ", match[0])
+    return read_page(bytes(page), repository, path, outside=outside)[0]

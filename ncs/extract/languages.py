@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -216,7 +217,7 @@ def mask_macros(source: bytes) -> Sequence[Span]:
 _CONSTRUCTOR = re.compile(  # of Kotlin: with a comment before it the grammar loses the whole class
     rb"class(?<!\wclass)\s+\w+(?:<[^<>{}()]*>)?(\s(?:(?!\bclass\b)[^{}()=])*?\bconstructor\b)(?=\s*\()"
 )
-_SQL_BODY = re.compile(rb"\$(\w*)\$(.*?)\$\1\$", re.DOTALL)
+_SQL_TAG = re.compile(rb"(?=(\$\w*\$))")
 
 
 def mask_constructors(source: bytes) -> Sequence[Span]:
@@ -226,7 +227,18 @@ def mask_constructors(source: bytes) -> Sequence[Span]:
 
 def mask_bodies(source: bytes) -> Sequence[Span]:
     """Bodies of SQL functions, in PL/pgSQL and the like."""
-    return [match.span(2) for match in _SQL_BODY.finditer(source)]
+    tags = [(match.start(), match[1]) for match in _SQL_TAG.finditer(source)]
+    places: dict[bytes, list[int]] = {}
+    for start, tag in tags:
+        places.setdefault(tag, []).append(start)
+    spans: list[Span] = []
+    end = 0
+    for start, tag in tags:
+        if start >= end and (number := bisect_left(places[tag], start + len(tag))) < len(places[tag]):
+            closing = places[tag][number]
+            spans.append((start + len(tag), closing))
+            end = closing + len(tag)
+    return spans
 
 
 _JAVADOC = ("/**",)

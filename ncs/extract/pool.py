@@ -1,4 +1,4 @@
-"""Many files into Documents, in several processes, in the order of the files."""
+"""Many files into Documents, in the order of the files, in processes that may die of one without harm to the others."""
 
 from __future__ import annotations
 
@@ -6,22 +6,18 @@ import gc
 import multiprocessing
 import os
 import pickle
-import signal
-import sys
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import ModuleType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ncs.errors import NcsError, SourceError
 from ncs.extract.readers import read
+from ncs.workers import TaskKilled, Workers
 
 if TYPE_CHECKING:
     from ncs.sources import SourceFile
@@ -33,6 +29,17 @@ CHUNK_FILES, CHUNK_BYTES = 200, 1_500_000
 """The size of a chunk; with single files a third of the time goes into communication."""
 SMALL = 4_000_000
 """Bytes of input below which starting processes costs more than it saves."""
+TAME = 2_000
+"""Tokens of a file that cannot need much memory. In errors tree-sitter takes up to 90 bytes for each pair of nested
+tokens: 350 MB for so many, 9 GB for 10,000.
+"""
+MEMORY = 640 << 20
+"""Bytes that a process may allocate: some 500 MB for a file. Ordinary chunks take less than half of it."""
+CHUNK_SECONDS, FILE_SECONDS = 600, 300
+"""Until a process is killed. Never the reason why a file is left out: what is counted while it is parsed
+(ncs.extract.treesitter) ends it after some 5 seconds.
+"""
+_TOKEN = re.compile(rb"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +68,25 @@ def extract_files(
 
     outside: classes and top-level code too. finish: runs in the process that made the documents, and only its
     result is sent, so it must be a function of an importable module (or a functools.partial of one). workers:
-    processes, one a core by default; with one, or with little input, everything runs here. Files that nothing reads
-    (ncs.extract.readers) have none.
-    Raises NcsError where a process was killed twice, as happens when memory runs out.
+    processes, one a core by default. With little input of TAME files everything runs here, as it does in a process
+    that has limits already. Files that nothing reads (ncs.extract.readers) have no documents.
     """
     workers = workers or os.cpu_count() or 1
     read_chunk = partial(_read_chunk, frontend=frontend, outside=outside, finish=finish)
     chunks = _chunks(files)
     first: list[list[SourceFile]] = []
-    if workers > 1:
-        size = 0
-        for chunk in chunks:
-            first.append(chunk)
-            size += sum(len(file.data) for file in chunk)
-            if size >= SMALL:
-                yield from _in_processes(chain(first, chunks), workers, read_chunk)
-                return
+    size = 0
+    for chunk in chunks if not multiprocessing.current_process().daemon else ():
+        first.append(chunk)
+        size += sum(len(file.data) for file in chunk)
+        if (size >= SMALL and workers > 1) or not all(map(_is_tame, chunk)):
+            yield from _in_processes(chain(first, chunks), workers, read_chunk)
+            return
     yield from map(read_chunk, chain(first, chunks))
+
+
+def _is_tame(file: SourceFile) -> bool:
+    return len(file.data) <= TAME or next(islice(_TOKEN.finditer(file.data), TAME, None), None) is None
 
 
 def _chunks(files: Iterable[SourceFile]) -> Iterator[list[SourceFile]]:
@@ -132,66 +141,42 @@ def _in_processes(
 ) -> Iterator[Extraction[T]]:
     """At most two chunks per worker are in flight, so that memory stays flat and no worker waits.
 
-    Chunks travel in files: in older Pythons an executor waits forever if its workers are killed while it writes more to
-    them than a pipe holds (CPython gh-94777).
+    The files of a chunk whose process died are read one by one; where one is the end of its process again, it failed.
     """
-    pool = _pool(workers)
-    waiting: deque[tuple[Path, Future[Extraction[T]]]] = deque()
-    killed = False
-    with TemporaryDirectory(prefix="ncs-extract-") as folder:
-        try:
-            numbered = enumerate(chunks)
-            while True:
-                for number, chunk in islice(numbered, 2 * workers - len(waiting)):
-                    file = Path(folder, str(number))
-                    file.write_bytes(pickle.dumps(chunk))
-                    waiting.append((file, _submit(pool, file, read_chunk)))
-                if not waiting:
-                    return
-                file, future = waiting[0]
-                try:
-                    extraction = future.result()
-                except BrokenProcessPool:
-                    if killed:
-                        first = _load(file)[0]
-                        raise NcsError(
-                            f"a worker process was killed twice, near {first.repository}/{first.path};"
-                            " if memory ran out, use fewer processes: --workers 1"
-                        ) from None
-                    killed = True
-                    pool.shutdown(wait=False)
-                    pool = _pool(workers)
-                    waiting = deque((file, _submit(pool, file, read_chunk)) for file, _ in waiting)
-                    continue
-                waiting.popleft()
-                file.unlink()
-                yield extraction
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+    waiting: deque[tuple[list[SourceFile], Future[Extraction[T]]]] = deque()
+    with Workers(workers, memory=MEMORY, initialize=_prepare, arguments=(pickle.dumps(read_chunk),)) as pool:
+        while True:
+            for chunk in islice(chunks, 2 * workers - len(waiting)):
+                waiting.append((chunk, pool.submit(read_chunk, chunk, seconds=CHUNK_SECONDS)))
+            if not waiting:
+                return
+            chunk, future = waiting.popleft()
+            try:
+                yield future.result()
+            except TaskKilled:
+                yield from _one_by_one(chunk, pool, read_chunk)
 
 
-def _pool(workers: int) -> ProcessPoolExecutor:
-    """Fresh processes: a fork of one that runs threads (fasttext, faiss) may hang. Ctrl-C is left to the parent."""
-    spawn = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(workers, spawn, signal.signal, (signal.SIGINT, signal.SIG_IGN))
-
-
-def _submit(
-    pool: ProcessPoolExecutor, file: Path, read_chunk: Callable[[list[SourceFile]], Extraction[T]]
-) -> Future[Extraction[T]]:
-    """Submitting starts processes, which would run the caller's script again if they saw it."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
+def _one_by_one(
+    chunk: list[SourceFile], pool: Workers, read_chunk: Callable[[list[SourceFile]], Extraction[T]]
+) -> Iterator[Extraction[T]]:
     try:
-        return pool.submit(_read_chunk_file, file, read_chunk)
-    finally:
-        sys.modules["__main__"] = main
+        nothing = pool.submit(read_chunk, []).result()
+    except TaskKilled as error:
+        raise NcsError(
+            f"no process can read source files: {error}; if memory ran out, use fewer processes: --workers 1"
+        ) from None
+    futures = [pool.submit(read_chunk, [file], seconds=FILE_SECONDS) for file in chunk]
+    for file, future in zip(chunk, futures, strict=True):
+        killed = isinstance(future.exception(), TaskKilled)
+        failed = replace(nothing, counts=(0,), failed=(f"{file.repository}/{file.path}",))
+        yield failed if killed else future.result()
 
 
-def _read_chunk_file(file: Path, read_chunk: Callable[[list[SourceFile]], Extraction[T]]) -> Extraction[T]:
-    return read_chunk(_load(file))
-
-
-def _load(file: Path) -> list[SourceFile]:
-    chunk: list[SourceFile] = pickle.loads(file.read_bytes())  # noqa: S301  (of our own)
-    return chunk
+def _prepare(read_chunk: bytes) -> None:
+    """Import what is needed. What a parser says before it aborts is for nobody."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    try:
+        pickle.loads(read_chunk)  # noqa: S301  (of the parent)
+    except (ImportError, OSError) as error:  # the parent could
+        raise MemoryError from error

@@ -30,7 +30,6 @@ _NAMED = {
     **dict.fromkeys("BUILD WORKSPACE".split(), "bazel"),  # noqa: SIM905
 }
 _FIRST_LINE = re.compile(rb"#![ \t]*(\S+)[ \t]*([^\n]*)")
-_VERSION = re.compile(r"[-.\d]+$")
 _RUN_BY = """\
 bash: bash sh dash ash ksh mksh
 zsh: zsh
@@ -112,7 +111,7 @@ def script_language(data: bytes) -> str | None:
     if names[0] == "env":
         names = [name for name in names[1:] if name[:1] != "-" and "=" not in name]
     name = names[0] if names else ""
-    return LANGUAGE_OF.get(name) or LANGUAGE_OF.get(_VERSION.sub("", name))
+    return LANGUAGE_OF.get(name) or LANGUAGE_OF.get(name.rstrip("-.0123456789"))
 
 
 def readable(path: str, *, texts: bool = True) -> Readable:

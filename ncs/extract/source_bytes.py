@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 Span = tuple[int, int]
@@ -41,6 +42,31 @@ def after_space(source: bytes, at: int) -> int:
     """The first offset from `at` on that is not white space."""
     match = _SPACE.match(source, at)
     return match.end() if match else at
+
+
+class Lines:
+    """The lines of a source."""
+
+    def __init__(self, source: bytes) -> None:
+        self._source = source
+        self._ends = [match.start() for match in re.finditer(rb"\n", source)]
+        self._letters: dict[int, int] = {}
+
+    def number(self, at: int) -> int:
+        """The number, from 1, of the line that holds an offset."""
+        return bisect_left(self._ends, at) + 1
+
+    def start(self, at: int) -> int:
+        """Where the line starts that holds an offset."""
+        number = self.number(at)
+        return self._ends[number - 2] + 1 if number > 1 else 0
+
+    def begins_with(self, at: int) -> bool:
+        """Whether only white space stands before an offset on its line; a line is read once, however many ask."""
+        start = self.start(at)
+        if start not in self._letters:
+            self._letters[start] = after_space(self._source, start)
+        return self._letters[start] >= at
 
 
 def outermost(spans: Sequence[Span]) -> list[Span]:

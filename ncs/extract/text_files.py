@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ncs.extract.comments import clean_comment
 from ncs.extract.documents import digest_of
 from ncs.extract.source_bytes import as_utf8
+from ncs.text.quotes import blank_quotes
 from ncs.types import Document, Field, Tokens
 
 DEFINITION, BLOCK = "definition", "block"
@@ -31,7 +32,9 @@ MAX_LINE = 20_000
 
 _NAME = re.compile(r"[^\W\d]\w*(?P<call>[ \t]?\()?")
 _COMMENT_SIGN = re.compile(
-    r"^\s*(?:\(\*+|\{-?|<#|<!--|#[=|]|[%;!]+|['\"]|@?rem\b|::|dnl\b|=\w+)|(?:\*+\)|-?\}|#>|[=|]#|-->|\n=cut)\s*$", re.I
+    r"^\s*(?:\(\*+|\{-?|<#|<!--|#[=|]|[%;!]+|['\"]|@?rem\b|::|dnl\b|=\w+)"
+    r"|(?:(?<!\*)\*+\)|-?\}|#>|[=|]#|-->|\n=cut)\s*$",
+    re.IGNORECASE,
 )  # those that clean_comment does not know
 _NOT_LINE_END = re.compile(r"[^\n]")
 _STRING = r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
@@ -292,15 +295,17 @@ class _File:
         """Lines that are nothing but comment."""
         pieces = []
         at = line = 0
-        for match in _comments_and_strings(kind).finditer(text):
+        for match in _comments_and_strings(kind).finditer(blank_quotes(text)):
             start, end = match.span()
+            line_end = text.rfind("\n", at, start)
             line += text.count("\n", at, start)
             by_line = self.literals if match.lastgroup == "string" else self.comments
-            by_line.setdefault(line, []).append(match.group())
-            pieces += [text[at:start], _NOT_LINE_END.sub(" ", match.group())]
+            by_line.setdefault(line, []).append(text[start:end])
+            pieces += [text[at:start], _NOT_LINE_END.sub(" ", text[start:end])]
+            begins_line = (line_end >= 0 or not at) and not text[line_end + 1 : start].strip()
             first, at = line, end
             line += text.count("\n", start, end)
-            if by_line is self.comments and not text[text.rfind("\n", 0, start) + 1 : start].strip():
+            if by_line is self.comments and begins_line:
                 # an empty line may separate a comment of several lines from what it is about
                 self.comment_lines.update(range(first, line + 1 + (line > first and text[end : end + 2] == "\n\n")))
         self.lines, self.bare = text.split("\n"), "".join([*pieces, text[at:]]).split("\n")
@@ -333,14 +338,14 @@ class _Part(NamedTuple):
 def _parts(file: _File) -> Iterator[_Part]:
     """The line ranges of documents, in order."""
     starts: dict[int, int] = {}  # first line -> line of the definition
-    before, last = -MIN_DEFINITION, None
+    before, last, start = -MIN_DEFINITION, None, 0
     for number in () if file.kind.configuration else range(len(file.lines)):
+        if number - 1 not in file.comment_lines:
+            start = number
         name = file.name(number)
         if name is not None and name != last and number - before >= MIN_DEFINITION:
-            start = before = number
+            before = number
             last = name if file.kind.equations else None
-            while start - 1 in file.comment_lines:
-                start -= 1
             starts[start] = number
     bounds = [0, *(start for start in starts if start), len(file.lines)]
     for first, end in pairwise(bounds):

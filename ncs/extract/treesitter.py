@@ -9,6 +9,7 @@ case. The names of a function are those in its byte range.
 from __future__ import annotations
 
 import re
+import threading
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
@@ -36,14 +37,23 @@ if TYPE_CHECKING:
     Scope = tuple[int, int, str, str]
     """Start, end, kind (CLASS; empty for what is no document) and name."""
 
-MAX_NESTING = 64
-"""Functions nested deeper make no documents: the code of all of them would grow with the square."""
+MAX_NESTING = 16
+"""Functions and classes nested deeper make no documents, nor scopes: all of them would grow with the square."""
 MAX_BRACKETS = 20_000
 """Brackets open at once, or closed too often: captures take time with the square of their number, hours for 1 MB; and
 some 200,000 that all close again crash the process."""
 MAX_LINE = 300_000
 """Bytes of a line; a file with a longer one is data or minified, and some grammars take minutes for it."""
+CALLS, CALLS_PER_BYTE = 5_000, 0.1
+"""How often the parser may call for a file, once in a hundred steps. The most of 4,000 large files was 0.022 a byte, of
+1 MB of `1,` 0.05.
+"""
+STUCK, BALANCE = 2_000, 2
+"""Calls without a byte more, and of these so many for each one before, as in the end a tree is balanced with up to 1.7
+times as many. In errors Kotlin's grammar makes millions, of 300 us and 30 KB each.
+"""
 CLASS = "class"
+_parsing = threading.Lock()
 
 _FIELDS: tuple[Field, ...] = ("calls", "enums", "identifiers", "types", "parameters")
 _CALL, _ENUM, _BY_CASE, _TYPE, _PARAMETER, _OWN_NAME = 1, 2, 3, 4, 5, 6
@@ -54,8 +64,8 @@ _LETTERS = bytes(c if c > 127 or chr(c).isalnum() or c in b"_$" else 0x20 for c 
 _LETTERS_AND_CALLS = bytes(_CALL if c == ord("(") else _LETTERS[c] for c in range(256))
 _SEPARATED = [(bytes((tag,)), bytes((tag, 0x20))) for tag in range(_CALL, _OWN_NAME + 1)]
 _SPACED_BRACKET = re.compile(rb" \(")
-_CACHE_SIZE = 200_000
-"""Names in the cache before it is emptied, so that memory stays flat."""
+_CACHE_SIZE, _MAX_CACHED = 200_000, 100
+"""Names in the cache before it is emptied, and bytes of the longest, so that memory stays flat."""
 
 
 def read(
@@ -97,10 +107,38 @@ def _tools(language: Language) -> tuple[Parser, QueryCursor, _NamesByField]:
 
 def _parse(source: bytes, parser: Parser, language: Language) -> Node:
     """The root of the tree; where it has errors, of the source without what the grammar cannot parse."""
-    root = parser.parse(source).root_node
+    root = parse(source, parser)
     if root.has_error and language.mask and (masked := language.mask(source)):
-        return parser.parse(bytes(blanked(source, masked, b" "))).root_node
+        return parse(bytes(blanked(source, masked, b" ")), parser)
     return root
+
+
+def parse(source: bytes, parser: Parser) -> Node:
+    """The root of the tree of a source; raises SourceError where it takes more than CALLS or STUCK allow."""
+    calls = at_last_byte = 0
+    last_byte, limit = -1, CALLS + int(CALLS_PER_BYTE * len(source))
+    chunk = len(source)
+
+    def read_chunk(at: int, _: object) -> bytes:
+        return source[at : at + chunk]
+
+    def is_too_much(byte: int, _: bool) -> bool:
+        nonlocal calls, last_byte, at_last_byte
+        calls += 1
+        if byte > last_byte:
+            last_byte, at_last_byte = byte, calls
+            return calls > limit
+        return calls - at_last_byte > STUCK + BALANCE * at_last_byte
+
+    with _parsing:  # where it calls, other threads get a turn
+        try:
+            tree = parser.parse(read_chunk, progress_callback=is_too_much)
+        except ValueError:
+            raise SourceError("it takes too long to parse") from None
+        finally:
+            parser.reset()
+    chunk = 100  # from now on it reads names
+    return tree.root_node
 
 
 def _spans(captures: Captures, what: str) -> list[Span]:
@@ -153,7 +191,9 @@ class _NamesByField(dict[bytes, "tuple[int, str] | None"]):
         tag = tagged[-1]
         name = (tagged[:-1] if tag <= _OWN_NAME else tagged).decode("utf-8", "replace")
         tag = self._final_tag(name, tag) if name else 0
-        entry = self[tagged] = (tag - 1, name) if tag else None
+        entry = (tag - 1, name) if tag else None
+        if len(tagged) <= _MAX_CACHED:
+            self[tagged] = entry
         return entry
 
     def _final_tag(self, name: str, tag: int) -> int:
@@ -194,10 +234,12 @@ def _functions_and_classes(
         while ends and ends[-1] <= start:
             ends.pop()
             enclosing.pop()
+        if len(ends) >= MAX_NESTING:
+            continue
         scope = enclosing[-1]
         if kind == CLASS:
             classes.append(Class(start, end, name, scope))
-        elif kind and len(ends) < MAX_NESTING:
+        elif kind:
             words = names.of(tagged, [(start, end)])
             if inside := literals[bisect_left(literals, (start, "")) : bisect_left(literals, (end, ""))]:
                 words["literals"] = tuple(text for _, text in inside)
@@ -225,7 +267,7 @@ def _scopes(source: bytes, captures: Captures, language: Language) -> list[Scope
             name = source[a:b].decode("utf-8", "replace") or kind
             if not name[0].isalpha():
                 name = _unquoted(name) or kind
-            while start in preambles:
+            while preambles.get(start, start) < start:
                 start = preambles[start]
             if kind in (CLASS, "scope"):
                 name = name.partition("<")[0].rpartition(".")[2].strip()
@@ -253,6 +295,7 @@ def _join_equations(source: bytes, scopes: list[Scope]) -> list[Scope]:
     """Consecutive equations of one function joined."""
     joined: list[Scope] = []
     numbers: dict[int, int] = {}  # where the next equation would start -> number of the function
+    following = {end: after_space(source, end) for end in {end for _, end, *_ in scopes}}  # many may end together
     for start, end, kind, name in scopes:
         number = numbers.pop(start, -1)
         if number >= 0 and kind and joined[number][2:] == (kind, name):
@@ -260,5 +303,5 @@ def _join_equations(source: bytes, scopes: list[Scope]) -> list[Scope]:
         else:
             number = len(joined)
             joined.append((start, end, kind, name))
-        numbers[after_space(source, end)] = number
+        numbers[following[end]] = number
     return joined

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from ncs.files import read_json
+from ncs.text.quotes import blank_openings, blank_quotes
 from ncs.text.stems import stem
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
@@ -134,6 +135,8 @@ def source_words(code: str, language: str) -> list[str]:
     ['def', 'open', 'file', 'path', 'return', 'open', 'path', 'rb']
     """
     pattern = _PATTERNS[_STYLE_OF.get(language, "star")]
+    code = blank_quotes(blank_quotes(code), ("`", '"""', "'''"), lines=False)
+    code = blank_openings(blank_openings(code, "{-", "-}", "\1-"), "--[[", "]]", "--[\1")
     return tokenize(pattern.sub(lambda match: match[0] if match["comment"] is None else " ", code))
 
 

@@ -28,7 +28,7 @@ from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import DEFAULT_RANKER, Ranker
 from ncs.storage.arrays import both, top_rows
 from ncs.storage.postings import Postings
-from ncs.storage.snapshot import SEGMENTS, Snapshot, checksum, open_snapshot
+from ncs.storage.snapshot import SEGMENTS, Description, Snapshot, checksum, open_snapshot
 from ncs.storage.vectors import VectorIndex, Vectors
 
 if TYPE_CHECKING:
@@ -229,9 +229,9 @@ class MilvusIndex(Index):
             raise
 
     @classmethod
-    def open(cls, folder: Path, target: Target) -> MilvusIndex:
-        """Raises what Index.load and `connected` raise, and IndexVersion where the store does not hold this index."""
-        return open_snapshot(folder, partial(cls, target=target))
+    def open(cls, folder: Path, target: Target, held: Description | None = None) -> MilvusIndex:
+        """Raises what `open_snapshot` and `connected` raise, and IndexVersion where the store holds another index."""
+        return open_snapshot(folder, partial(cls, target=target), held=held)
 
     def close(self) -> None:
         """Close the folder and the store."""

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ncs.errors import BadInput
 from ncs.extract.languages import LANGUAGES
+from ncs.text.quotes import blank_openings
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -88,6 +89,9 @@ _SELECTORS = frozenset({".", "->", "::", "?.", "?->", "&.", "!!."})
 _WITHIN = frozenset({None, "name", "pattern", "left", "declarator", "bound_identifier"})
 """Fields whose names are declared if the enclosing part is."""
 
+MAX_SCOPES = 64
+"""Scopes around a name in which its declaration is sought."""
+
 
 class Scope:
     """A function, or the whole piece: the names of its local variables, and the scope around it."""
@@ -109,9 +113,11 @@ class Token(NamedTuple):
     def owner(self) -> Scope | None:
         """The scope that declares the variable it names; None if it names none."""
         scope = self.scope if self.variable else None
-        while scope and self.text not in scope.names:
+        for _ in range(MAX_SCOPES):
+            if scope is None or self.text in scope.names:
+                return scope
             scope = scope.outer
-        return scope
+        return None
 
 
 class _Place(NamedTuple):
@@ -340,8 +346,11 @@ def parse(code: bytes, language: str) -> Parsed:
     """The parse with fewest errors, of the code alone and inside each of its language's wrappers; ties go to the first.
 
     Removes an ellipsis in place of code, XML tags where they are not syntax, and the common indent where it is.
-    Raises BadInput for an unknown language, MissingExtra for one whose grammar is not installed.
+    Raises BadInput for an unknown language, MissingExtra for one whose grammar is not installed, SourceError for code
+    that takes too long.
     """
+    from ncs.extract import treesitter
+
     parser, syntax = _parser(language), SYNTAX.get(language, Syntax())
     code = _cleaned(code, syntax)
     trees: list[tuple[int, Parsed]] = []
@@ -349,7 +358,7 @@ def parse(code: bytes, language: str) -> Parsed:
     for before, after in (("", ""), *syntax.wrappers):
         before = opening + before
         start = len(before.encode())
-        root = parser.parse(b"".join((before.encode(), code, after.encode()))).root_node
+        root = treesitter.parse(b"".join((before.encode(), code, after.encode())), parser)
         trees.append((_errors(root), Parsed(root, start, start + len(code))))
         if trees[-1][0] == 0:
             break
@@ -358,6 +367,8 @@ def parse(code: bytes, language: str) -> Parsed:
 
 def _cleaned(code: bytes, syntax: Syntax) -> bytes:
     if not syntax.markup:
+        for opening, closing in ((b"<!--", b"-->"), (b"<?xml", b">")):
+            code = blank_openings(code, opening, closing, b"<" + b" " * (len(opening) - 1))
         code = _TAG.sub(b"", code)
     if syntax.indented:
         return dedent(code.decode(errors="replace")).encode()

@@ -161,7 +161,7 @@ class HybridRanker(Ranker):
         built = {"meaning": meaning_weight(len(self._facts.file_roles)), "head": head_weight(snapshot.statistics)}
         tuned = load_weights(snapshot.folder) if self.settings.calibrated else {}
         own = {**built, **tuned, **self._given}
-        if not (snapshot.statistics / HEAD).is_dir():
+        if snapshot.distrust or not (snapshot.statistics / HEAD).is_dir():
             own["head"] = 0.0
         self.weights = Weights(**{name: own.get(name, default) for name, default in asdict(Weights()).items()})
         self.config = {**asdict(self.weights), **asdict(self.settings)}

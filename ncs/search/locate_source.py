@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 COLUMNS = ("repository", "path", "place")
 MAX_BYTES = 16 << 20
 """Larger files are not searched."""
+MAX_COMPARED = 100
+"""Places with the same first line that are compared whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +36,16 @@ class CurrentSource:
 
 
 class SourceLocator:
-    """Finds the source files of an index; those in archives and bare repositories have none."""
+    """Finds the source files of an index; those in archives and bare repositories have none.
+
+    roots: no file outside of them is opened, whatever the index or a link says. Of an index that is not trusted, it is
+    the folder that holds it.
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
         """The file tables are read on first use."""
         self._snapshot = snapshot
+        self.roots = (snapshot.folder.resolve().parent,) if snapshot.distrust else snapshot.roots
 
     @cached_property
     def _tables(self) -> list[tuple[FileTable, NDArray[np.int64]]]:
@@ -46,10 +53,12 @@ class SourceLocator:
         return [(FileTable.of_segment(segment.path), segment.dead_files) for segment in self._snapshot.segments]
 
     def path_of(self, repository: str, path: str) -> Path | None:
-        """The file of a repository and path in the index; None if it does not exist."""
+        """The file of a repository and path in the index; None if it does not exist below the roots."""
         row = self._find({"repository": repository, "path": path})
-        file = Path(row[2]) if row else None
-        return file if file is not None and file.is_absolute() and file.is_file() else None
+        if row is None or not (file := Path(row[2])).is_absolute() or not file.is_file():
+            return None
+        real = file.resolve()
+        return file if any(real.is_relative_to(root) for root in self.roots) else None
 
     def name_of(self, file: Path) -> str | None:
         """repository/path of a file on this machine; None if it is not indexed."""
@@ -103,7 +112,7 @@ def find_lines(lines: list[str], code: list[str], expected: int) -> int | None:
     if not target:
         return None
     starts = [i for i, line in enumerate(stripped) if line == target[0]]
-    whole = [i for i in starts if stripped[i : i + len(target)] == target]
-    if not whole and expected - 1 in starts:
-        whole = [expected - 1]
-    return min(whole, key=lambda i: abs(i + 1 - expected)) + 1 if whole else None
+    nearest = sorted(starts, key=lambda i: abs(i + 1 - expected))
+    whole = (i for i in nearest[:MAX_COMPARED] if stripped[i : i + len(target)] == target)
+    start = next(whole, expected - 1 if expected - 1 in starts else None)
+    return None if start is None else start + 1

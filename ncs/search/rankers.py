@@ -14,6 +14,7 @@ from ncs.errors import BadInput, check_k, reading
 from ncs.files import read_json
 from ncs.progress import Track, silent
 from ncs.search.ranking import Internals, Ranking
+from ncs.storage.trust import untrusted
 from ncs.text.tokens import content_words, tokenize
 
 if TYPE_CHECKING:
@@ -216,9 +217,15 @@ def check_part(name: str) -> str:
 
 
 def statistics_of(snapshot: Snapshot, name: str) -> Path:
-    """The statistics folder of a ranker on request; raises BadInput if the index has none."""
-    folder = snapshot.statistics / name
-    if not folder.is_dir():
+    """The statistics folder of a ranker on request; raises BadInput if the index has none, or is not trusted.
+
+    This is the gate of all that a ranker may do beyond numbers: such rankers name addresses, models and files.
+    """
+    if snapshot.distrust:
+        raise BadInput(f"{name!r} is not used, as {untrusted(snapshot.distrust, snapshot.folder)}")
+    folder, files = snapshot.statistics / name, snapshot.description.files
+    config = (folder / "config.json").relative_to(snapshot.folder).as_posix()
+    if not folder.is_dir() or (files and config not in files):  # put there later; a draft has no list yet
         option = f"{name}:{needs}=..." if (needs := ON_REQUEST.get(name)) else name
         raise BadInput(f"this index was built without {name!r}; build it again with: ncs build --ranker {option}")
     return folder

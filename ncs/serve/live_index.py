@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,22 +16,29 @@ from ncs.errors import IndexDamaged, NcsError
 from ncs.index import Index
 from ncs.learn.confidence import TUNED
 from ncs.search.rankers import DEFAULT_RANKER
-from ncs.storage.snapshot import SNAPSHOT
+from ncs.storage.snapshot import SNAPSHOT, Description, open_snapshot
 
 RETRY = 10.0
 """Seconds after which a snapshot that could not be opened is tried again."""
 
 
-def open_index(folder: Path, store: str = "", seconds: float | None = None) -> Index:
+def share_heap() -> None:
+    """Let all threads allocate from one heap: glibc gives each its own, and what snapshots leave in those adds up."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):  # a C library without it
+            ctypes.CDLL(None).mallopt(-8, 1)  # M_ARENA_MAX
+
+
+def open_index(folder: Path, store: str = "", seconds: float | None = None, held: Description | None = None) -> Index:
     """The index in a folder; store: a Milvus that finds the candidates; seconds: how long a query waits for it.
 
-    Raises what Index.load and Milvus raise.
+    held: as of `open_snapshot`. Raises what Index.load and Milvus raise.
     """
     if not store:
-        return Index.load(folder)
+        return open_snapshot(folder, Index, held=held)
     from ncs.scale.milvus import TIMEOUT, MilvusIndex, Target
 
-    return MilvusIndex.open(folder, replace(Target.of(store), seconds=min(seconds or TIMEOUT, TIMEOUT)))
+    return MilvusIndex.open(folder, replace(Target.of(store), seconds=min(seconds or TIMEOUT, TIMEOUT)), held)
 
 
 class _Open:
@@ -42,19 +51,31 @@ class _Open:
 class LiveIndex:
     """One index by name; error: why the newest snapshot is not the one that answers, "" where it is."""
 
-    def __init__(self, name: str, folder: Path, store: str = "", seconds: float | None = None) -> None:
-        """store, seconds: as of `open_index`, which is what may be raised."""
+    def __init__(
+        self, name: str, folder: Path, store: str = "", seconds: float | None = None, held: Description | None = None
+    ) -> None:
+        """store, seconds: as of `open_index`, which is what may be raised.
+
+        held: a snapshot that another process has open; it answers where the newest cannot be opened.
+        """
         self.name, self.folder, self.error = name, folder, ""
         self._store, self._seconds = store, seconds
         self._lock = threading.Lock()
         self._stamp = _stamp(folder)  # before it is opened: `refresh` sees what is committed meanwhile
         self._retry = 0.0
-        self._open = _Open(self._load())
+        try:
+            index = self._load()
+        except NcsError as error:
+            if held is None:
+                raise
+            index = self._load(held)
+            self.error, self._retry = str(error), time.monotonic() + RETRY
+        self._open = _Open(index)
 
     @property
-    def snapshot(self) -> int:
-        """The number of the snapshot that answers."""
-        return self._open.index.description.number
+    def description(self) -> Description:
+        """The snapshot that answers."""
+        return self._open.index.description
 
     @property
     def documents(self) -> int:
@@ -99,9 +120,10 @@ class LiveIndex:
         """Close the index once no request uses it."""
         self._release(self._open)
 
-    def _load(self) -> Index:
+    def _load(self, held: Description | None = None) -> Index:
         """Open the index and run one query, so that files that are opened on first use are open and fit."""
-        index = open_index(self.folder, self._store, self._seconds)
+        index = open_index(self.folder, self._store, self._seconds, held)
+        index.snapshot.keep_tombstones()  # for `held`
         try:
             ask(index, next(iter(index.words().vocabulary), "a"), 1, ranker=DEFAULT_RANKER)
         except (OSError, ValueError, RuntimeError, IndexError) as error:

@@ -28,6 +28,7 @@ from ncs.sources.repositories import Repository
 
 _SPOOLED_BYTES = 64 << 20  # contents of a tar held in memory; more goes into an unnamed file
 _HEADER_BYTES = 1 << 16  # of one member of a tar; real headers have some kilobytes
+_NAME_BYTES = 256  # of one member of a tar; a longer name counts as several members
 _DIRECTORY_BYTES = 128  # of one member of a zip, on average; real ones have less than a hundred
 _XZ = b"\xfd7zXZ\0"
 _XZ_BYTES = 128 << 20  # memory; `xz -9` takes half of it
@@ -35,7 +36,7 @@ _ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # zipfile unpacks oth
 _DIGITS = re.compile(rb"\d{64}")
 _CHUNK = 1 << 18
 _DAMAGED = (
-    *(EOFError, OSError, ValueError, RuntimeError, MemoryError),  # what the decompressors raise on wrong bytes
+    *(EOFError, OSError, ValueError, LookupError, RuntimeError, MemoryError),  # of decompressors and tarfile
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError),
 )
 
@@ -113,7 +114,7 @@ def _zip_members(archive: zipfile.ZipFile, filter: Filter, allowed: int) -> Iter
     for n, info in enumerate(archive.infolist(), 1):
         _check_count(n, filter.limits)
         mode = info.external_attr >> 16
-        if info.is_dir():
+        if info.filename.endswith("/"):
             continue
         if stat.S_ISLNK(mode):
             filter.skipped.add("links")
@@ -141,7 +142,7 @@ def _tar_members(stream: ForwardStream, spool: IO[bytes], filter: Filter) -> Ite
             cast(Any, archive).members.clear()  # else it holds all of them
             archive.pax_headers = {}  # and all that was ever said of the archive as a whole
             stream.header_bytes = 0
-            _check_count(n := n + 1, filter.limits)
+            _check_count(n := n + 1 + len(info.name) // _NAME_BYTES, filter.limits)
             if info.isdir():
                 continue
             if info.issym() or info.islnk():

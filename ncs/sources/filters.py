@@ -41,9 +41,9 @@ MINIFIED_NAME = re.compile(r"[.-]min\.(?:js|mjs|cjs|css)$")
 # Each marker is sought in lower case, in a line that begins as a comment does. They are narrow on purpose:
 # "ids are automatically generated" or "do not edit the list below" stand in files that people wrote.
 _MARKER = re.compile(
-    rb"^[ \t]*(?://+|#+|/\*+|\*+|--+|;+|%+|<!--|\(\*|'|rem |dnl )[ \t!*#/-]*(?:"
-    rb"(?:auto-?|automatically[ -]|machine[ -])generated\b"
-    rb"|generated (?:by|from|file|code|using|via)\b"
+    rb"^[ \t]*(?://|#|/?\*|--|;+(?!;)|%+(?!%)|<!--|\(\*|'|rem |dnl )(?:"
+    rb"[ \t!*#/-]*(?:(?:auto-?|automatically[ -]|machine[ -])generated\b"
+    rb"|generated (?:by|from|file|code|using|via)\b)"
     rb"|.*?(?:@generated\b|\bcode generated (?:by|from)\b"
     rb"|\b(?:auto-?|automatically[ -])generated (?:by|from|file|code)\b"
     rb"|\b(?:this|following) (?:\w+ )?(?:file|code|class|module|source|script|header|parser|lexer|interface)"

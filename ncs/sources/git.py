@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -35,11 +35,15 @@ _WINDOW = 30  # object names sent ahead: two windows fit into any system's pipe,
 _CHUNK = 1 << 16
 _SECONDS, _BYTES_A_SECOND = 30, 1 << 20  # waiting for git: half a minute, and a second for each of so many bytes
 _FEW_FILES, _BYTES_A_FILE = 10_000, 16  # the name of an object alone takes 20
-_ALTERNATES = 5  # levels, as in git
+_ALTERNATES, _ALTERNATES_BYTES = 50, 1 << 13  # folders of objects, and bytes of a file that names them
 _COMMIT_BYTES = 1 << 20
+_BRANCHES = 10_000
+_MOST_BYTES = 1 << 32  # that count for the bounds: a file with holes has any size
 _FORMAT = re.compile(r"^[ \t]*(repositoryformatversion|objectformat|refstorage)[ \t]*=[ \t]*(\w+)", re.M | re.I)
 _HEADER = re.compile(rb"([0-9a-f]{40,64}) (?:commit|tree|blob|tag) (\d{1,18})\n")
 _UNSAFE = re.compile(rb"(?:^|/)\.{0,2}(?:/|$)")
+_SETTINGS = ("bare = true", "multiPackIndex = false", "commitGraph = false")
+"""A multi-pack index may name packs of another repository."""
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -59,7 +63,7 @@ def files(repository: Repository, filter: Filter, revision: str | None) -> Itera
     Through one `git ls-tree` and one `git cat-file --batch`, both streaming. Missing objects count as unreadable.
     Raises SourceError where git is not installed, the revision does not exist or the repository is damaged.
     """
-    with Git(repository) as git, closing(ObjectReader(git)) as objects:
+    with open_git(repository) as git, closing(ObjectReader(git)) as objects:
         commit = _commit(git, objects, filter, revision)
         if commit is None:
             return
@@ -97,7 +101,8 @@ def _commit(git: Git, objects: ObjectReader, filter: Filter, revision: str | Non
 def _branches(git: Git) -> Iterator[str]:
     """Where HEAD names no commit: main, master or the branch with the newest commit; then those of remotes."""
     for namespace in ("refs/heads", "refs/remotes"):
-        with git.run("for-each-ref", "--sort=-committerdate", "--format=%(refname)", namespace) as (_, refs):
+        newest = ("--sort=-committerdate", f"--count={_BRANCHES}")
+        with git.run("for-each-ref", *newest, "--format=%(refname)", namespace) as (_, refs):
             names = refs.read().decode("utf-8", "surrogateescape").split()
         usual = {"main": 0, "master": 1}
         yield from sorted(names, key=lambda name: usual.get(name.rpartition("/")[2], 2))
@@ -230,6 +235,18 @@ class ObjectReader:
         return Object(name, content[:-1])
 
 
+@contextmanager
+def open_git(repository: Repository) -> Iterator[Git]:
+    """Git over one repository; SourceError where that cannot be read."""
+    with TemporaryDirectory(prefix="ncs-git-") as room:
+        try:
+            git = Git(repository, Path(room))
+        except (OSError, ValueError, RuntimeError) as error:  # ValueError: \0 in a path; RuntimeError: a loop of links
+            reason = getattr(error, "strerror", None) or error
+            raise SourceError(f"cannot read {repository.path}: {reason}; see what is wrong with: git fsck") from error
+        yield git
+
+
 class Git:
     """Git over the objects and refs of one repository; no other file of it is read, and of its settings the format.
 
@@ -237,36 +254,19 @@ class Git:
     where they hold links, pipes or the like, or lead out of the repository's border.
     """
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, own: Path) -> None:
+        """own: an empty folder."""
         self.repository = repository
         if repository.git is None:
             raise SourceError(
                 f"the git directory of {repository.path} lies outside of the folder that was named;"
                 f" name one that holds both, or the git directory itself"
             )
-        common = repository.git.common
-        self._objects = (common / "objects").resolve()
-        self._room = TemporaryDirectory(prefix="ncs-git-")
-        try:
-            self.n_bytes = self._check_objects(self._objects, _ALTERNATES)
-            self._make_directory(Path(self._room.name), repository.git.path, common)
-        except OSError as error:
-            self.close()
-            raise SourceError(f"cannot read {repository.path}: {error.strerror or error}") from error
-        except BaseException:
-            self.close()
-            raise
-        self._seconds = _SECONDS + self.n_bytes / _BYTES_A_SECOND
-
-    def close(self) -> None:
-        """Remove the git directory of ours."""
-        self._room.cleanup()
-
-    def __enter__(self) -> Git:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+        self._own, self._objects = own, (repository.git.common / "objects").resolve()
+        self.n_bytes = self._check_objects()
+        self._make_directory(own, repository.git.path, repository.git.common)
+        self.n_bytes = min(self.n_bytes, _MOST_BYTES)
+        self.seconds = _SECONDS + self.n_bytes / _BYTES_A_SECOND
 
     def _make_directory(self, own: Path, git_dir: Path, common: Path) -> None:
         head = b"ref: refs/heads/.invalid\n"
@@ -275,7 +275,7 @@ class Git:
         (own / "HEAD").write_bytes(head)
         formats = {name.lower(): value for name, value in _FORMAT.findall(settings(common))}
         version = formats.pop("repositoryformatversion", "0")
-        lines = [f"[core]\nbare = true\nrepositoryformatversion = {version}\n[extensions]"]
+        lines = [f"[core]\nrepositoryformatversion = {version}", *_SETTINGS, "[extensions]"]
         (own / "config").write_text("\n".join([*lines, *(f"{name} = {value}" for name, value in formats.items())]))
         for source in (common / "refs", common / "packed-refs", common / "reftable", git_dir / "logs"):
             if source.exists():
@@ -284,16 +284,25 @@ class Git:
                 _link(own / source.name, real)
         (own / "refs").mkdir(exist_ok=True)
 
-    def _check_objects(self, objects: Path, levels: int) -> int:
-        """The bytes of a folder of objects and of its alternates."""
-        n_bytes = self._check(objects)
-        alternates = objects / "info" / "alternates"
-        if alternates.exists():
-            for line in read_regular(alternates, _CHUNK, follow=False).decode("utf-8", "surrogateescape").split("\n"):
-                if line and not line.startswith("#"):
-                    if levels == 0 or line.startswith('"'):
-                        raise self._outside(alternates)
-                    n_bytes += self._check_objects((objects / line).resolve(), levels - 1)
+    def _check_objects(self) -> int:
+        """The bytes of the folder of objects and of its alternates."""
+        n_bytes, waiting, seen = 0, [self._objects], {self._objects}
+        while waiting:
+            folder = waiting.pop()
+            n_bytes += self._check(folder)
+            alternates = folder / "info" / "alternates"
+            lines = (
+                read_regular(alternates, _ALTERNATES_BYTES, follow=False).split(b"\n") if alternates.exists() else []
+            )
+            for line in [os.fsdecode(line) for line in lines if line and line[:1] != b"#"]:
+                real = (folder / line).resolve()
+                # some versions of git take `..` away before they follow links, others after it
+                same = real == Path(os.path.normpath(folder / line)).resolve()
+                if not same or line[0] == '"' or len(seen) > _ALTERNATES:
+                    raise self._outside(alternates)
+                if real not in seen:
+                    seen.add(real)
+                    waiting.append(real)
         return n_bytes
 
     def _check(self, top: Path) -> int:
@@ -327,7 +336,7 @@ class Git:
         own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         try:
             process = subprocess.Popen(
-                ["git", f"--git-dir={self._room.name}", *arguments],
+                ["git", f"--git-dir={self._own}", *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -344,14 +353,6 @@ class Git:
             process.kill()
             with process:
                 pass
-
-    def wait(self, wait: Callable[[float], object]) -> None:
-        """Wait for output, within the time that is left for this repository."""
-        began = time.monotonic()
-        if not wait(1000 * self._seconds):
-            path = self.repository.path
-            raise SourceError(f"git takes too long over {path}; see what is wrong with: git fsck")
-        self._seconds = max(0, self._seconds - (time.monotonic() - began))
 
 
 class _Output(io.RawIOBase):
@@ -373,7 +374,11 @@ class _Output(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Read what there is."""
         if self._poll is not None:
-            self._git.wait(self._poll.poll)
+            began = time.monotonic()
+            if not self._poll.poll(1000 * self._git.seconds):
+                path = self._git.repository.path
+                raise SourceError(f"git takes too long over {path}; see what is wrong with: git fsck")
+            self._git.seconds = max(0, self._git.seconds - (time.monotonic() - began))
         piece = os.read(self._pipe, len(buffer))
         buffer[: len(piece)] = piece
         return len(piece)

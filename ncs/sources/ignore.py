@@ -24,6 +24,8 @@ GITIGNORE = ".gitignore"
 NCSIGNORE = ".ncsignore"
 MAX_BYTES, MAX_PATTERNS = 1 << 19, 10_000
 """Of one ignore file; as many special characters as patterns. git itself leaves out those over 100 MB."""
+MAX_WORK = 1 << 20
+"""Special characters of all patterns that hold, times characters of a path. A path beyond it counts as ignored."""
 _SPECIAL = frozenset("*?[\\")
 _STARS = re.compile(r"\*+")
 _CLASSES = {
@@ -69,14 +71,15 @@ def _compile(expression: str) -> re.Pattern[str]:
 class IgnoreFile:
     """The patterns of one ignore file, for paths relative to the root of a walk.
 
-    base: the folder of the root that holds the file, "" or "a/b/". above: where the file lies above the root, the
-    root's path below it, "" or "c/d/".
+    special: how many special characters it has. base: the folder of the root that holds the file, "" or "a/b/".
+    above: where the file lies above the root, the root's path below it, "" or "c/d/".
     """
 
     patterns: tuple[Pattern, ...]
     literals: frozenset[str]
     any_name: re.Pattern[str]
     any_path: re.Pattern[str]
+    special: int
     base: str = ""
     above: str = ""
 
@@ -134,6 +137,8 @@ NO_IGNORES = Ignores()
 
 
 def _decide(files: tuple[IgnoreFile, ...], path: str) -> bool | None:
+    if sum(file.special for file in files) * len(path) > MAX_WORK:
+        return True
     for file in reversed(files):
         if (decision := file.decide(path)) is not None:
             return decision
@@ -168,7 +173,8 @@ def parse(data: bytes | None, *, base: str = "", above: str = "", path: Path | s
 
     Raises TooLarge.
     """
-    if data is None or len(data) > MAX_BYTES or sum(map(data.count, (b"*", b"?", b"[", b"\\"))) > MAX_PATTERNS:
+    special = sum(map(data.count, (b"*", b"?", b"[", b"\\"))) if data is not None else 0
+    if data is None or len(data) > MAX_BYTES or special > MAX_PATTERNS:
         raise TooLarge(path or base + NCSIGNORE)
     lines = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n")
     parsed = (pattern for number, line in enumerate(lines) if (pattern := parse_line(line, number)) is not None)
@@ -177,7 +183,7 @@ def parse(data: bytes | None, *, base: str = "", above: str = "", path: Path | s
         raise TooLarge(path or base + NCSIGNORE)
     literals = frozenset(pattern.expression for pattern in patterns if pattern.literal)
     any_name, any_path = (_any_of(patterns, of_name) for of_name in (True, False))
-    return IgnoreFile(patterns, literals, any_name, any_path, base, above) if patterns else None
+    return IgnoreFile(patterns, literals, any_name, any_path, special, base, above) if patterns else None
 
 
 def _any_of(patterns: Sequence[Pattern], of_name: bool) -> re.Pattern[str]:

@@ -29,6 +29,7 @@ from ncs.storage.snapshot import (
     checksum,
     read_description,
 )
+from ncs.storage.trust import check_trust, distrust, sign
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,6 +39,8 @@ IGNORED = "# made by ncs: an index is built, not committed\n*\n"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NO_SPACE_LEFT = 1 << 20
 """Below so many free bytes a failed write means a full disk."""
+MAX_DIGITS = 10
+"""Of the numbers that are counted on; only a hostile index has longer ones, and lets the next be too long."""
 SYNCED = 16
 """Files synced in parallel."""
 
@@ -48,13 +51,17 @@ class IndexWriter:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.previous: Description | None = None
-        """The current snapshot; None if there is none or it cannot be read."""
+        """The current snapshot; None if there is none, or it cannot be read or trusted."""
+        self.distrust = ""
+        """Why the current snapshot is not trusted."""
         with suppress(NcsError):
-            self.previous = read_description(folder)
+            description = read_description(folder)
+            self.distrust = distrust(folder, description)
+            self.previous = None if self.distrust else description
         self._entries: dict[str, StoredFile] = dict(self.previous.files) if self.previous else {}
         """Entries of files that are already synced."""
         # numbers are never reused, as a worker of a killed build may still be writing
-        numbers = [int(path.stem) for path in _parts(folder)]
+        numbers = [int(path.stem) for path in _parts(folder) if len(path.stem) < MAX_DIGITS]
         self._number = max([self.previous.number if self.previous else 0, *numbers])
 
     def new_folder(self, kind: str, name: str | None = None) -> Path:
@@ -118,7 +125,9 @@ class IndexWriter:
             counts,
             tuple(notes),
             files,
+            str(self.folder.resolve()),
         )
+        description = sign(description)
         replace_file(self.folder / SNAPSHOT, description.to_json())
         self.previous = description
         collect_garbage(self.folder)
@@ -136,14 +145,19 @@ class IndexWriter:
 
 
 @contextmanager
-def open_writer(folder: Path, *, needed_bytes: int = 0) -> Iterator[IndexWriter]:
+def open_writer(folder: Path, *, needed_bytes: int = 0, anew: bool = False) -> Iterator[IndexWriter]:
     """Open an index folder, which need not exist, for writing; uncommitted files are removed.
 
+    anew: whether nothing of an index in it is used, so that it need not be trusted.
     Raises up front: IndexBusy if another process is writing, BadInput if the folder is not an index,
-    NcsError where it cannot be written or has less than `needed_bytes` free. A disk that fills up later is NcsError.
+    NcsError where it cannot be written or has less than `needed_bytes` free, or for an index that is not trusted.
+    A disk that fills up later is NcsError.
     """
     _refuse_foreign(folder)
     refuse_links(folder)
+    with suppress(IndexFolderError):  # there is no index, or none that can be read
+        if not anew:
+            check_trust(folder, read_description(folder))
     new_folders = [path for path in (folder, *folder.parents) if not path.exists()]
     with ExitStack() as stack:
         stack.callback(_remove_empty, new_folders)
@@ -185,12 +199,12 @@ def collect_garbage(folder: Path) -> None:
 
 
 def _remove_unless_open(path: Path) -> None:
-    """Delete a folder unless a reader has it open (`ncs.storage.snapshot.Hold`); a later commit will delete it then."""
-    if path.is_file():
-        path.unlink(missing_ok=True)
-        return
+    """Delete it unless a reader has it open (`ncs.storage.snapshot.Hold`); a later commit will delete it then."""
     with suppress(BlockingIOError), closing(Hold(path, exclusive=True)):
-        shutil.rmtree(path, ignore_errors=True)
+        if path.is_file():
+            path.unlink()
+        else:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _parts(folder: Path) -> list[Path]:

@@ -13,7 +13,18 @@ from pathlib import Path
 import numpy as np
 
 from ncs.errors import NcsError
-from ncs.storage.documents import FIELD_END, IN_JSON, INDICES, PLAIN, SCHEMA, TEXT, WORD_END, Packed, to_bytes
+from ncs.storage.documents import (
+    DENSITY,
+    FIELD_END,
+    IN_JSON,
+    INDICES,
+    PLAIN,
+    SCHEMA,
+    TEXT,
+    WORD_END,
+    Packed,
+    to_bytes,
+)
 from ncs.types import Document, Field, Location, Tokens
 
 SETTINGS = ("page_size = 8192", "journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE")
@@ -43,8 +54,13 @@ def pack_body(code: str, words: Mapping[Field, Tokens]) -> bytes:
     text = PLAIN + FIELD_END.join((code, *fields))
     if text.count(FIELD_END) != len(fields) or text.count(WORD_END) != sum(map(len, words.values())):
         text = IN_JSON + json.dumps([code, dict(words)])
-    stream = zlib.compressobj(LEVEL, zlib.DEFLATED, WINDOW_BITS, MEMORY_LEVEL)
-    return stream.compress(to_bytes(text)) + stream.flush()
+    data = to_bytes(text)
+    for strategy in (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY):
+        stream = zlib.compressobj(LEVEL, zlib.DEFLATED, WINDOW_BITS, MEMORY_LEVEL, strategy)
+        body = stream.compress(data) + stream.flush()
+        if len(data) <= DENSITY * len(body):  # a reader takes denser ones for damage
+            break
+    return body
 
 
 class StoreWriter:

@@ -155,8 +155,10 @@ def query_symbols(text: str) -> list[Symbol]:
     for match in _PATH.finditer(text):
         names = _NAME.findall(match.group())
         called = text[match.end() : match.end() + 1] == "("
-        before = text[: match.start()].rstrip()
-        capital = names[0][0].isupper() and len(names[0]) > 1 and before != "" and not before.endswith((".", "?", "!"))
+        end = match.start()
+        while end and text[end - 1].isspace():
+            end -= 1
+        capital = names[0][0].isupper() and len(names[0]) > 1 and text[end - 1 : end] not in ("", ".", "?", "!")
         qualified = len(names) > 1 and "/" not in match.group() and not match.group().endswith((".e", ".g"))
         certain = alone or called or qualified or any(_HUMP.search(name) for name in names)
         if certain or capital:

@@ -20,6 +20,7 @@ from ncs.files import read_regular
 from ncs.storage.arrays import both, load_array
 from ncs.storage.checks import check_values
 from ncs.storage.files import FILES
+from ncs.storage.trust import check_place, distrust, roots_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,6 +64,10 @@ class Description:
     counts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     files: Mapping[str, StoredFile] = field(default_factory=dict)
+    folder: str | None = None
+    """The index folder when this was committed."""
+    signature: str | None = None
+    """Of all the rest (ncs.storage.trust)."""
 
     def to_json(self) -> str:
         """One object."""
@@ -103,6 +108,8 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
     "counts": dict,
     "notes": list,
     "files": dict,
+    "folder": (str, type(None)),
+    "signature": (str, type(None)),
 }
 
 
@@ -142,11 +149,12 @@ class Segment:
 class Snapshot:
     """An open snapshot. Its files are not deleted until it is closed, whatever is committed meanwhile."""
 
-    def __init__(self, folder: Path, description: Description) -> None:
-        """Raises OSError if a segment was removed meanwhile, IndexDamaged for damaged tombstones."""
-        self.folder, self.description = folder, description
-        self.distrust = ""
-        """Why it may only be searched."""
+    def __init__(self, folder: Path, description: Description, distrust: str = "") -> None:
+        """distrust: why it may only be searched, by built-in rankers (ncs.storage.trust), "" where it is trusted.
+
+        Raises OSError if a segment was removed meanwhile, IndexDamaged for damaged tombstones.
+        """
+        self.folder, self.description, self.distrust = folder, description, distrust
         self.statistics = folder / STATISTICS / description.statistics
         self._holds = [Hold(self.statistics)]
         try:
@@ -170,7 +178,17 @@ class Snapshot:
         """Segment number and local file number of every dead file, [n, 2]."""
         if self.description.tombstones is None:
             return np.zeros((0, 2), np.int64)
-        return load_array(self.folder / TOMBSTONES / f"{self.description.tombstones}.npy", np.int64, 2)
+        return load_array(self._tombstones, np.int64, 2)
+
+    @property
+    def _tombstones(self) -> Path:
+        return self.folder / TOMBSTONES / f"{self.description.tombstones}.npy"
+
+    def keep_tombstones(self) -> None:
+        """Keep their file, too: who has a snapshot open does not need it, but another process that opens it does."""
+        if self.description.tombstones is not None:
+            with suppress(OSError):  # a commit has removed it already
+                self._holds.append(Hold(self._tombstones))
 
     def _live(self) -> Mask | None:
         """Mask of live rows, bool [len(self)]; None without tombstones."""
@@ -181,6 +199,11 @@ class Snapshot:
             for start, stop in segment.dead_rows():
                 live[segment.first + start : segment.first + stop] = False
         return live
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """Its sources; none where it is not trusted, or was built from documents."""
+        return () if self.distrust else roots_of(self.folder, self.description)
 
     def __len__(self) -> int:
         """Rows, tombstones included."""
@@ -213,20 +236,20 @@ class Snapshot:
 
 
 class Hold:
-    """A lock on a folder of an index: shared by its readers, exclusive to garbage collection, which removes it.
+    """A lock on a folder or file of an index: shared by its readers, exclusive to garbage collection, which removes it.
 
     It writes nothing, works on read-only media, and ends with the process; without effect where locks are unsupported.
     """
 
-    def __init__(self, folder: Path, *, exclusive: bool = False) -> None:
-        """Raises OSError if the folder is gone, BlockingIOError if another lock forbids this one."""
+    def __init__(self, path: Path, *, exclusive: bool = False) -> None:
+        """Raises OSError if it is gone, BlockingIOError if another lock forbids this one."""
         self._descriptor = -1
         if os.name == "nt":  # Windows keeps open files by itself
-            folder.stat()
+            path.stat()
             return
         import fcntl
 
-        self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK)  # a pipe would wait
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait
         try:
             fcntl.flock(self._descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -245,14 +268,17 @@ class Hold:
         self.close()
 
 
-def open_snapshot(folder: Path, load: Callable[[Snapshot], T], *, verify: bool = False) -> T:
+def open_snapshot(
+    folder: Path, load: Callable[[Snapshot], T], *, verify: bool = False, held: Description | None = None
+) -> T:
     """Open the snapshot of an index and return `load(snapshot)`; retried if a commit replaced it meanwhile.
 
     Checks the size of every file and the checksums of small ones, with `verify` of all.
+    held: an older snapshot that is opened instead, as somebody holds it.
     Raises IndexNotFound, IndexDamaged or IndexVersion, each naming the folder and the remedy, and what `load` raises.
     """
     while True:
-        description = read_description(folder)
+        description = held or read_description(folder)
         with ExitStack() as stack:
             try:
                 snapshot = stack.enter_context(_open(folder, description, verify=verify))
@@ -260,14 +286,14 @@ def open_snapshot(folder: Path, load: Callable[[Snapshot], T], *, verify: bool =
                 stack.pop_all()  # the snapshot stays open
                 return loaded
             except (OSError, ValueError, RuntimeError, NcsError):
-                if read_description(folder).number == description.number:
+                if held or read_description(folder).number == description.number:
                     raise
 
 
 def _open(folder: Path, description: Description, *, verify: bool) -> Snapshot:
     try:
         _check_files(folder, description, verify=verify)
-        snapshot = Snapshot(folder, description)
+        snapshot = Snapshot(folder, description, distrust(folder, description))
         if snapshot.distrust:
             check_values(snapshot)
         return snapshot
@@ -296,7 +322,8 @@ def read_description(folder: Path) -> Description:
     except NotADirectoryError:
         raise IndexNotFound(f"{folder} is not a folder; name an index folder with -i") from None
     except OSError as error:
-        raise IndexFolderError(f"cannot read {folder / SNAPSHOT}: {error.strerror}; check its permissions") from None
+        remedy = "check its permissions" if isinstance(error, PermissionError) else rebuild(folder)
+        raise IndexFolderError(f"cannot read {folder / SNAPSHOT}: {error.strerror or error}; {remedy}") from None
     except IndexVersion as error:
         raise IndexVersion(f"index {folder} {error}; {rebuild(folder)}") from None
     except ValueError as error:
@@ -304,11 +331,15 @@ def read_description(folder: Path) -> Description:
 
 
 def find_index(start: Path) -> Path:
-    """The `.ncs` folder in `start` or the nearest folder above, as git finds its repository. Raises IndexNotFound."""
+    """The `.ncs` folder in `start` or the nearest folder above, as git finds its repository.
+
+    Raises IndexNotFound, and IndexFolderError where it leads elsewhere or another user owns it.
+    """
     start = start.resolve()
     for folder in (start, *start.parents):
         index = folder / DEFAULT_NAME
         if (index / SNAPSHOT).is_file():
+            check_place(index)
             return index
     raise IndexNotFound(f"no index in {start} or above; make one with: ncs build .")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.errors import reading
-from ncs.files import map_array, open_regular, save_array
+from ncs.files import SMALL_BYTES, map_array, open_regular, save_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -123,15 +123,15 @@ class Vocabulary:
 
     @staticmethod
     def load(folder: Path) -> Vocabulary:
-        """Memory-mapped; raises IndexDamaged where a file is missing or truncated, or the two disagree."""
+        """Memory-mapped unless it is small; raises IndexDamaged for files that are missing, truncated or disagree."""
         path = folder / "vocabulary.txt"
         with reading(f"the vocabulary in {folder}"):
             starts = map_array(folder / "vocabulary.npy", np.int64)
             if path.stat().st_size != starts[-1]:
                 raise ValueError("vocabulary.txt does not fit vocabulary.npy")
-            if not starts[-1]:
-                return Vocabulary(b"", starts)
             with open_regular(path) as file:
+                if starts[-1] <= SMALL_BYTES:
+                    return Vocabulary(file.read(), starts)
                 return Vocabulary(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), starts)
 
 

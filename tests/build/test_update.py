@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -22,11 +24,11 @@ from ncs.build.file_cache import FileCache
 from ncs.build.pipeline import PENDING_EMBEDDINGS
 from ncs.build.request import request_of
 from ncs.build.watch import watch
-from ncs.errors import BadInput, IndexNotFound, SourceError
+from ncs.errors import BadInput, IndexDamaged, IndexNotFound, SourceError
 from ncs.index import Index
 from ncs.sources import Skipped
 from ncs.storage.commit import IndexWriter, open_writer
-from ncs.storage.snapshot import PENDING, read_description
+from ncs.storage.snapshot import PENDING, open_snapshot, read_description
 from ncs.types import Location
 from tests import corpus, gitrepo
 from tests.command import invoke
@@ -203,6 +205,40 @@ def test_an_update_shows_new_documents_and_no_dead_ones_and_leaves_old_scores_an
         assert (len(description.segments), description.tombstones) == (1, None)
         assert reader.search("leave", 1)[0].document.name == "late_one"
         assert places(reader) == expected
+
+
+def test_a_snapshot_that_is_held_can_be_opened_again_whatever_was_committed(tmp_path: Path, root: Path) -> None:
+    folder, late = tmp_path / "idx", root / "app" / "late.py"
+    Index.build(root, folder, config=QUICK, workers=1).close()
+    for number in range(2):
+        late.write_text(f"def late_{number}(x):\n    return leave(x)\n")
+        Index.update(folder, workers=1)[0].close()
+    with Index.load(folder) as reader:
+        held = reader.description
+        reader.snapshot.keep_tombstones()
+        assert held.tombstones
+        late.unlink()
+        Index.update(folder, workers=1)[0].close()
+        with open_snapshot(folder, Index, held=held) as again:
+            assert places(again) == places(reader)
+            assert again.search("leave", 1)[0].document.name == "late_1"
+    Index.update(folder, compact=True, workers=1)[0].close()
+    with pytest.raises(IndexDamaged):
+        open_snapshot(folder, Index, held=held)
+    assert list((folder / "tombstones").iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such limit")
+def test_an_index_of_many_segments_opens_few_files(tmp_path: Path, root: Path) -> None:
+    folder = tmp_path / "idx"
+    Index.build(root, folder, config=QUICK, workers=1).close()
+    while len(read_description(folder).segments) < updating.MAX_SEGMENTS:
+        (root / "app" / f"late{read_description(folder).number}.py").write_text("def late(x):\n    return leave(x)\n")
+        Index.update(folder, workers=1)[0].close()
+    limit = "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (64, 64)); from ncs.cli.main import main; main()"
+    command = [sys.executable, "-c", limit, "query", "-i", str(folder), "leave"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, "late" in run.stdout) == (0, True), run.stderr
 
 
 def test_a_function_in_many_files_is_one_hit_with_the_comments_of_the_first_that_is_left(tmp_path: Path) -> None:

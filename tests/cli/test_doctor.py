@@ -13,6 +13,7 @@ from ncs.config import BuildConfig
 from ncs.index import Index
 from tests import corpus
 from tests.command import invoke
+from tests.snapshots import change
 
 
 @pytest.fixture
@@ -69,10 +70,8 @@ def test_new_changed_and_removed_files_are_counted_with_the_command_that_reads_t
 
 def test_missing_sources_a_full_disk_and_outgrown_word_vectors_are_to_do(home: Path) -> None:
     shutil.move(home / "repos", home / "elsewhere")
-    file = home / ".ncs" / "snapshot.json"
-    description = json.loads(file.read_text())
-    description["counts"] |= {"source_bytes": 10**15, "training": {"documents": 2}}
-    file.write_text(json.dumps(description))
+    counts = {"source_bytes": 10**15, "training": {"documents": 2}}
+    change(home / ".ncs", lambda description: description["counts"].update(counts))
     todo = {finding.about: finding for finding in diagnose(home / ".ncs", 5) if finding.level == "todo"}
     text = f"source folder missing ({home}/repos); results come from the old index"
     assert todo["sources"] == Finding("todo", "sources", text, f"ncs build SOURCES -i {home}/.ncs")

@@ -118,6 +118,26 @@ def test_with_a_token_only_the_page_is_open_which_runs_its_own_script_only(at: R
         assert client.get("/api/pool", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "localhost.evil.example:80"}, 403),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+    ],
+)
+def test_other_hosts_and_other_sites_pages_are_refused(
+    client: TestClient, headers: dict[str, str], status: int
+) -> None:
+    body = {"annotator": "ada", "pair": 1, "grade": 1}
+    assert client.post("/api/answer", json=body, headers=headers).status_code == status
+    assert client.get("/api/pool").json()["annotators"] == ({"ada": 1} if status == 200 else {})
+
+
 @pytest.mark.slow
 def test_every_confirmed_answer_outlives_kill_9(at: Request) -> None:
     rng, confirmed = random.Random(6), dict[tuple[str, int], tuple[int, str]]()

@@ -18,6 +18,8 @@ from evaluation.experiments import all_documents
 from ncs.extract import LANGUAGES
 from ncs.index import Index
 from ncs.serve.mcp import pages
+from ncs.serve.mcp.projects import Projects, Settings
+from ncs.serve.mcp.tools import answer
 from tests.gitrepo import write
 from tests.webserver import serving
 
@@ -178,15 +180,20 @@ def test_each_side_costs_the_tokens_before_the_first_relevant_file(tmp_path: Pat
         "never.py": "def other():\n    pass\n",
     }
     lines = ["often.py:1:# keyboard keyboard\n", "often.py:2:# Keyboard\n", "right.py:1:def hide_keyboard():"]
-    hit = "1. right.py:1-2 hide_keyboard (function, 0.00)\ndef hide_keyboard():\n    pass"
     sides = tokens.sides(write(tmp_path, files))
+    page = answer(
+        Projects(Settings(roots=(tmp_path,))), None, "search_code", {"query": "how to hide the keyboard"}
+    ).text
+    hit = page.partition("\n\n2. ")[0]
+    assert hit.startswith("1. right.py:1-2 hide_keyboard (function, ")
+    assert "def hide_keyboard():\n" in hit
     cost = {
         name: {file: side("how to hide the keyboard", frozenset({file})) for file in files}
         for name, side in sides.items()
     }
     assert cost["read"] == {"often.py": 0, "right.py": pages.tokens(files["often.py"]), "never.py": float("inf")}
     assert cost["lines"]["right.py"] == sum(map(pages.tokens, lines))
-    assert abs(cost["search"]["right.py"] - pages.tokens(hit)) <= 1
+    assert cost["search"]["right.py"] == pages.tokens(hit)
     assert cost["search"]["never.py"] == float("inf")
     assert cost["answers"]["right.py"] >= cost["search"]["right.py"]
     assert cost["answers"]["often.py"] == cost["search"]["often.py"]  # it is the last hit

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ncs.errors import SourceError
+from ncs.extract import embedded
 from ncs.extract.embedded import comment_out_magics
 from ncs.extract.readers import read
 from ncs.types import Document
@@ -241,3 +242,18 @@ def test_a_page_without_scripts_gives_nothing_and_functions_on_one_line_have_ids
 )
 def test_a_megabyte_of_anything_is_read(unit: bytes) -> None:
     scripts(unit * (1_000_000 // len(unit)), "a.html", outside=True)
+
+
+def test_cells_past_the_limits_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = notebook("def a(): pass", "def b(): pass", "def c(): pass")
+    monkeypatch.setattr(embedded, "MAX_CELLS", 2)
+    assert [document.name for document in cells(written)] == ["a", "b"]
+    monkeypatch.setattr(embedded, "MAX_CODE", 20)
+    assert [document.name for document in cells(written)] == ["a"]
+
+
+def test_a_notebook_of_too_many_values_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Millions of empty strings in an output took 5 GB."""
+    monkeypatch.setattr(embedded, "MAX_VALUES", 20)
+    with pytest.raises(SourceError, match="holds more than 20 values"):
+        cells(notebook("x = 1\n" * 20))

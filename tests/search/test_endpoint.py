@@ -60,8 +60,8 @@ def test_texts_go_in_batches_with_their_prefixes_and_come_back_in_their_order(se
 def test_the_key_comes_from_its_variable_only_is_stored_nowhere_and_a_query_asks_for_itself_only(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("MY_KEY", "sesame-1234")
-    config = BuildConfig(rankers=(f"endpoint:url={server.url},key_variable=MY_KEY,batch=4",), deduplicate=False)
+    monkeypatch.setenv(KEY_VARIABLE, "sesame-1234")
+    config = BuildConfig(rankers=(f"endpoint:url={server.url},batch=4",), deduplicate=False)
     with Index.of(documents(), tmp_path / "index", config=config) as index:
         assert [len(body["input"]) for _, _, body in server.requests] == [1, 4, 3]  # whether it answers, the documents
         (hit,) = index.search("read a file", 1, ranker="endpoint")

@@ -7,6 +7,7 @@ import math
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def saved(library: Index, fitted: Fitted, tmp_path_factory: pytest.TempPathFacto
     def save(name: str) -> Snapshot:
         folder = tmp_path_factory.mktemp(name) / "copy"
         with Index.load(shutil.copytree(library.folder, folder)) as copy:
-            snapshot = Snapshot(folder, copy.description)
+            snapshot = Snapshot(folder, replace(copy.description, files={}))
         if name in ON_REQUEST:
             fitted(name).save(snapshot.statistics, snapshot.segments[0].path)
         return snapshot

@@ -48,13 +48,14 @@ async def test_a_client_over_http_is_answered_like_one_over_stdio_and_names_no_f
     ("headers", "body", "status"),
     [
         ({}, None, 200),
-        ({"Host": "evil.example"}, None, 421),
-        ({"Host": "evil.example:80"}, None, 421),
-        ({"Host": "127.0.0.1:1"}, None, 421),
+        ({"Host": "evil.example"}, None, 403),
+        ({"Host": "evil.example:80"}, None, 403),
+        ({"Host": "127.0.0.1.evil.example:80"}, None, 403),
         ({"Origin": "https://evil.example"}, None, 403),
         ({"Origin": "http://localhost:1"}, None, 403),
         ({"Origin": "null"}, None, 403),
-        ({"Content-Type": "text/plain"}, "{}", 400),
+        ({"Sec-Fetch-Site": "cross-site"}, None, 403),
+        ({"Content-Type": "text/plain"}, "{}", 415),
         ({"Content-Type": "application/json"}, "x" * (2 << 20), 413),
     ],
 )

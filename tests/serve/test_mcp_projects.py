@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 from mcp import Client
 
+from ncs.answer import cautions
 from ncs.build.pipeline import PENDING_EMBEDDINGS
-from ncs.errors import BadInput
+from ncs.errors import IndexFolderError
 from ncs.index import Index
 from ncs.serve.mcp.install import START
 from ncs.serve.mcp.places import document_at, shown_path
@@ -156,15 +157,23 @@ async def test_two_roots_of_the_client_are_two_projects(tmp_path: Path, mode: st
         assert (await call(client, "get_function", place="../kitchen/work.py:1", project="garden")).error
 
 
-def test_an_index_that_came_with_a_project_does_not_make_us_read_other_folders(tree: Path, tmp_path: Path) -> None:
+def test_an_index_that_came_with_a_project_does_not_make_us_read_other_folders(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hostile = tmp_path / "hostile"
     hostile.mkdir()
-    Index.build(tree, hostile / ".ncs").close()
+    with monkeypatch.context() as stranger:
+        stranger.setenv("XDG_STATE_HOME", str(tmp_path / "stranger"))
+        Index.build(tree, hostile / ".ncs").close()
     (tree / "tools" / "secret.py").write_text("def secret_key():\n    return 42\n")
     project = Project("hostile", hostile, Settings(wait=60, check=0))
     with closing(project), project.open_index() as (index, notes):
         assert index is not None
-        assert "outside this project" in notes[0]
+        assert notes == []
+        assert cautions(index) == [
+            "only built-in rankers search, as the index is not trusted (another user or machine made it, or"
+            " it was altered); build it again: ncs build SOURCES -i FOLDER"
+        ]
         place = index.search("hide soft keyboard")[0].document.location
         assert shown_path(project, index, place.repository, place.path) == f"{place.repository}/{place.path}"
         assert not [hit for hit in index.search("secret key") if hit.document.name == "secret_key"]
@@ -183,7 +192,7 @@ def test_a_line_inside_a_function_is_answered_from_the_file_as_it_is_now(indexed
 def test_a_link_out_of_the_project_is_no_index(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / ".ncs").symlink_to(tmp_path)
-    with pytest.raises(BadInput, match="points outside its project"):
+    with pytest.raises(IndexFolderError, match="points outside its project"):
         Project("a", tmp_path / "a", Settings())
 
 

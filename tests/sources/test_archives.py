@@ -197,6 +197,22 @@ def test_too_many_bytes_or_members_are_refused(tmp_path: Path, suffix: str) -> N
         walked(path, archive_members=49)
 
 
+def test_long_names_count_as_several_members(tmp_path: Path) -> None:
+    path = pack(tmp_path / "a.tar.gz", {f"{'a/' * 2_000}F{n}": b"" for n in range(100)})
+    assert walked(path).names == []
+    with pytest.raises(SourceError, match="has more than 1,000 members"):
+        walked(path, archive_members=1_000)
+
+
+def test_a_member_without_a_name_is_counted(tmp_path: Path) -> None:
+    path = pack(tmp_path / "a.zip", {"A": b"a", "B.java": b"b"})
+    data = path.read_bytes()
+    at = data.index(b"PK\1\2")
+    cut = data[:at] + data[at:].replace(b"\1\0\0\0\0\0", bytes(6), 1).replace(b"A", b"", 1)
+    path.write_bytes(cut.replace(struct.pack("<I", len(data) - 22 - at), struct.pack("<I", len(data) - 23 - at)))
+    assert walked(path).data == {"a:B.java": b"b"}
+
+
 def test_a_header_of_gigabytes_does_not_fill_the_memory(tmp_path: Path) -> None:
     header = tarfile.TarInfo("pax")
     header.type, header.size = tarfile.XHDTYPE, 2 << 30

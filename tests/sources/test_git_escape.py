@@ -68,13 +68,53 @@ def alternates(at: Path, private: Path) -> None:
 
 
 def quoted_alternates(at: Path, private: Path) -> None:
-    write(at, {"objects/info/alternates": f'"{private}/.git/obj\\145cts"\n', "refs/x": ""})
+    write(at, {"objects/info/alternates": f'"{private}/.git/obj\\145cts"/decoy\n', "refs/x": ""})
+    (at / "objects" / f'"{private}' / ".git" / 'obj\\145cts"' / "decoy").mkdir(parents=True)
     pack_refs(at, private)
 
 
 def distant_alternates(at: Path, private: Path) -> None:
     write(at, {"objects/info/alternates": "../other\n", "other/info/alternates": f"{private}/.git/objects\n"})
     write(at, {"refs/x": ""})
+    pack_refs(at, private)
+
+
+def alternates_by_link(at: Path, private: Path) -> None:
+    """Links are followed after `..` by some versions of git: this leads to private in those, to a folder in others."""
+    (at / "deep" / "er").mkdir(parents=True)
+    (at / "link").symlink_to("deep/er")
+    (at / "deep" / os.path.relpath(private / ".git" / "objects", at)).resolve().mkdir(parents=True, exist_ok=True)
+    entry = f"{at}/link/../{os.path.relpath(private, at)}/.git/objects"
+    write(at, {"objects/info/alternates": f"{entry}\n", "refs/x": ""})
+    pack_refs(at, private)
+
+
+def no_path(at: Path, private: Path) -> None:
+    write(at, {"objects/info/alternates": f"a\0b\n{'a' * 5000}\n{private}/.git/objects\0\n", "refs/x": ""})
+    pack_refs(at, private)
+
+
+def multi_pack_index(at: Path, private: Path) -> None:
+    """A list of packs, one of which is that of the private repository."""
+    git(private, "repack", "-a", "-d", "-q")
+    (pack,) = (private / ".git" / "objects" / "pack").glob("*.idx")
+    lines = subprocess.run(["git", "show-index"], input=pack.read_bytes(), capture_output=True, check=True).stdout
+    objects = sorted(
+        (bytes.fromhex(name), int(start)) for start, name, _ in map(str.split, lines.decode().split("\n")[:-1])
+    )
+    (at / "objects" / "pack").mkdir(parents=True)
+    name = os.path.relpath(pack, at / "objects" / "pack").encode() + b"\0"
+    chunks = {
+        b"PNAM": name + bytes(-len(name) % 4),
+        b"OIDF": b"".join(sum(each[0] <= byte for each, _ in objects).to_bytes(4, "big") for byte in range(256)),
+        b"OIDL": b"".join(each for each, _ in objects),
+        b"OOFF": b"".join(start.to_bytes(8, "big") for _, start in objects),
+    }
+    places, place = b"", 12 + 12 * (len(chunks) + 1)
+    for kind, content in [*chunks.items(), (bytes(4), b"")]:
+        places, place = places + kind + place.to_bytes(8, "big"), place + len(content)
+    whole = b"MIDX\1\1\4\0" + (1).to_bytes(4, "big") + places + b"".join(chunks.values())
+    write(at, {"objects/pack/multi-pack-index": whole + hashlib.sha1(whole).digest(), "refs/x": ""})
     pack_refs(at, private)
 
 
@@ -120,6 +160,9 @@ BARE: dict[str, Disguise] = {
     "alternates": alternates,
     "quoted alternates": quoted_alternates,
     "distant alternates": distant_alternates,
+    "alternates by a link": alternates_by_link,
+    "no path": no_path,
+    "multi-pack index": multi_pack_index,
 }
 FORMS: dict[str, Disguise] = {
     **BARE,
@@ -348,6 +391,17 @@ def test_a_hundred_thousand_branches_without_a_head_take_seconds(tmp_path: Path)
     began = time.monotonic()
     assert walked(app).data == {"app:A.java": b"a"}
     assert time.monotonic() - began < 30
+
+
+def test_objects_that_are_their_own_alternates_are_read_once(tmp_path: Path) -> None:
+    app = bare(tmp_path / "app.git", {"A.java": "a"})
+    write(app, {"objects/info/alternates": "../objects\n.\n" * 500})
+    assert walked(app).data == {"app:A.java": b"a"}
+    for n in range(200):
+        write(app, {f"o/{n}/info/alternates": f"../{n + 1}\n"})
+    write(app, {"objects/info/alternates": "../o/0\n"})
+    with pytest.raises(SourceError, match="leads out of the folder"):
+        walked(app)
 
 
 def test_an_exclude_file_outside_is_no_rule(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ncs.sources.ignore import MAX_BYTES, MAX_PATTERNS, parse
+from ncs.sources.ignore import MAX_BYTES, MAX_PATTERNS, Ignores, parse
 from tests.gitrepo import bare, git, write, zipped
 from tests.sources.walked import walked
 from tests.waiting import LONG
@@ -132,6 +132,21 @@ def test_twice_as_many_rules_take_twice_as_long(line: str) -> None:
     paths = [f"src/a{n}/b{n}/Main{n}.java" for n in range(20)]
     whole, half = ("".join(line.format(n, "z" * 30) for n in range(most // part)).encode() for part in (1, 2))
     assert seconds_of(whole, paths) < 3 * seconds_of(half, paths) + 0.5
+
+
+def test_a_long_path_below_very_many_rules_is_ignored_without_a_look_at_them() -> None:
+    rules = [parse("".join(f"**/{level}/**/b{n}\n" for n in range(2_400)).encode()) for level in range(30)]
+    few, many = Ignores().with_git(rules[0]), Ignores()
+    for each in rules:
+        many = many.with_git(each).with_ncs(each)
+    assert not few.by_gitignore("src/main/java/com/example/Main.java")
+    assert few.by_gitignore("x/0/y/b9")
+    began = time.process_time()
+    for n in range(20):
+        assert few.by_gitignore(f"{'a/' * 2_000}{n}.java")  # took 2 seconds a path
+        assert many.by_gitignore(f"{'a/' * 20}{n}.java")
+        assert many.by_ncsignore(f"{'a/' * 20}{n}.java")
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize(

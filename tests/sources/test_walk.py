@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import tempfile
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -85,6 +88,57 @@ def test_links_and_special_files_are_counted_and_never_opened(tmp_path: Path) ->
         listening.bind(str(root / "S.java"))
         assert walked(root).counts == {"links": 2, "other language": 3, "special files": 2}
         assert walked(tmp_path / "link").names == ["root:a/A.java"]
+
+
+def bind(path: Path) -> None:
+    before = Path.cwd()
+    os.chdir(path.parent)  # a long path does not fit into an address
+    try:
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(path.name)
+    finally:
+        os.chdir(before)
+
+
+ODD: dict[str, Callable[[Path], object]] = {
+    "pipe": os.mkfifo,
+    "socket": bind,
+    "folder": Path.mkdir,
+    **{
+        target: lambda path, target=target: path.symlink_to(target)
+        for target in ("/dev/zero", "/dev/tty", "loop", "..")
+    },
+}
+READ = [
+    ".gitignore",
+    ".ncsignore",
+    ".git",
+    "x.zip",
+    "x.tar.gz",
+    "X.java",
+    ".git/config",
+    ".git/info/exclude",
+    ".git/HEAD",
+]
+
+
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("kind", ODD)
+def test_no_file_that_is_opened_is_waited_for(tmp_path: Path, name: str, kind: str) -> None:
+    root = write(tmp_path / "root", {"A.java": "a", "sub/B.java": "b"})
+    app = repository(root / "app", {"A.java": "a", "sub/B.java": "b"})
+    for folder in (root, root / "sub", app, app / "sub"):
+        path = folder / name
+        if not name.startswith(".git/") or folder == app:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            ODD[kind](path)
+    walk = walked(root)
+    assert {file.path for file in walk.files} >= {"A.java", "sub/B.java"}
+    assert set(walk.data.values()) == {b"a", b"b"}
+    assert walked(app / "sub").data == {"sub:B.java": b"b"}
+    for place in (app / name, root / name):
+        with suppress(SourceError):
+            walked(place, force=True)
 
 
 def test_folders_and_files_that_cannot_be_read_are_named_and_do_not_stop_a_walk() -> None:

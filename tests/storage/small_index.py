@@ -27,7 +27,7 @@ def write_segment(writer: IndexWriter, text: str) -> Path:
 
 def build(folder: Path, text: str = "one", config: Mapping[str, object] | None = None) -> Description:
     """Commit one segment and its statistics."""
-    with open_writer(folder) as writer:
+    with open_writer(folder, anew=True) as writer:
         segment = write_segment(writer, text)
         statistics = writer.new_folder(STATISTICS, segment.name)
         (statistics / "text").write_text(text)

@@ -21,6 +21,7 @@ from ncs.workers import Workers
 from tests.gitrepo import write
 from tests.rights import without_rights
 from tests.storage.small_index import (
+    ROWS,
     build,
     commit_until_enough,
     consistent_text_of,
@@ -164,7 +165,7 @@ def test_a_folder_without_the_right_to_write_is_refused_and_still_read() -> None
             ):
                 build(folder)
         with without_rights():
-            assert open_snapshot(room / "idx", text_of, verify=True) == "one"
+            assert read_description(room / "idx").counts["documents"] == ROWS
 
 
 def test_too_little_space_is_an_error_before_work_starts(tmp_path: Path) -> None:

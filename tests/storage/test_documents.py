@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ncs.errors import IndexDamaged, NcsError
-from ncs.storage.documents import DocumentTable
-from ncs.storage.documents_writer import StoreWriter, pack
+from ncs.storage.documents import DocumentTable, unpack_bodies
+from ncs.storage.documents_writer import StoreWriter, pack, pack_body
 from ncs.types import Document, Field, Location
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=40)
@@ -238,3 +238,9 @@ def test_a_table_is_not_written_over_nor_without_its_folder(tmp_path: Path) -> N
         assert len(table) == 1
     with pytest.raises(NcsError, match=r"cannot write .*: unable to open database file; free some space"):
         StoreWriter(tmp_path / "none" / "documents.sqlite")
+
+
+def test_code_that_repeats_itself_is_not_taken_for_damage() -> None:
+    """It packs a thousand times smaller: a build of forty such functions said that its own index was damaged."""
+    body = pack_body("f()\n" * 250_000, {})
+    assert {len(code) for code, _ in unpack_bodies([body] * 40)} == {1_000_000}

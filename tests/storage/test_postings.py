@@ -146,6 +146,7 @@ def test_postings_sorted_on_disk_and_saved_are_the_same(tmp_path: Path, monkeypa
     documents = random_documents(100)
     whole = postings(documents, UNEVEN)
     monkeypatch.setattr(postings_builder, "CHUNK", 7)
+    monkeypatch.setattr("ncs.files.SMALL_BYTES", 0)
     assert_same(whole, postings(documents, UNEVEN))
     words = table(documents)
     words.work_folder = tmp_path

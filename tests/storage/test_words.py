@@ -40,6 +40,7 @@ def test_a_table_on_disk_has_the_files_of_one_in_memory_and_leaves_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ncs.storage.words.CHUNK", 7)
+    monkeypatch.setattr("ncs.files.SMALL_BYTES", 0)
     documents: list[dict[Field, list[str]]] = [
         {field: [f"wé{(i * j) % 13}" for j in range(i % 5)] for field in FIELDS} for i in range(40)
     ]

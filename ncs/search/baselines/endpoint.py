@@ -33,22 +33,20 @@ def endpoint_ranker(
     document_prefix: str = "",
     max_characters: int = 2000,
     batch: int = 64,
-    key_variable: str = KEY_VARIABLE,
     dimensions: int | None = None,
 ) -> DenseRanker:
     """A ranker by the address up to, not with, `/embeddings`, as `http://localhost:8080/v1`.
 
-    The key is read from an environment variable, NCS_ENDPOINT_KEY unless `key_variable` names another; only that
-    name is stored. Texts are cut at max_characters, about 512 tokens of code: the server's tokens are not known here.
-    dimensions: ask for shorter vectors, where the model can. Raises BadInput for an address that is none or that has
-    a password in it.
+    The key is read from the environment variable NCS_ENDPOINT_KEY. Texts are cut at max_characters, about 512 tokens
+    of code: the server's tokens are not known here. dimensions: ask for shorter vectors, where the model can. Raises
+    BadInput for an address that is none or that has a password in it.
     """
     if url is not None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise BadInput(f"{url!r} is no address; write it as http://localhost:8080/v1")
         if parts.username or parts.password:
-            raise BadInput(f"the address has a password in it, which would be stored; put a key into ${key_variable}")
+            raise BadInput(f"the address has a password in it, which would be stored; put a key into ${KEY_VARIABLE}")
     config = {
         "url": url,
         "model": model,
@@ -56,7 +54,6 @@ def endpoint_ranker(
         "document_prefix": document_prefix,
         "max_characters": max_characters,
         "batch": batch,
-        "key_variable": key_variable,
         "dimensions": dimensions,
     }
     return DenseRanker(name, config, EndpointModel, needs="url")
@@ -75,7 +72,7 @@ class EndpointModel:
             ) from None
         self._config = config
         self._dim: int | None = config["dimensions"]
-        key = os.environ.get(config["key_variable"], "")
+        key = os.environ.get(KEY_VARIABLE, "")
         # the library's own OPENAI_* variables, meant for another server, are ignored
         self._client = OpenAI(base_url=config["url"], api_key=key or "none", max_retries=RETRIES, timeout=TIMEOUT)
         self._headers = {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
@@ -105,7 +102,7 @@ class EndpointModel:
             embeddings = sorted(answer.data, key=lambda each: each.index)
             vectors = [np.array(list(each.embedding), np.float32) for each in embeddings]
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-            raise NcsError(f"{url} refused the key; put a valid one into ${self._config['key_variable']}") from error
+            raise NcsError(f"{url} refused the key; put a valid one into ${KEY_VARIABLE}") from error
         except openai.APIStatusError as error:
             raise NcsError(f"{url} answered {error.status_code} ({_line(error)}); see the server's own log") from error
         except openai.APIConnectionError as error:

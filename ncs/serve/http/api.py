@@ -27,7 +27,7 @@ from ncs.types import Document
 
 MAX_MARKED = 100_000
 """Characters of a document's code in which words are marked."""
-INFO = ("format", "created", "documents", "copies", "files", "source_bytes", "broken", "failed", "skipped",
+INFO = ("format", "trusted", "created", "documents", "copies", "files", "source_bytes", "broken", "failed", "skipped",
         "repositories", "languages", "kinds", "words", "embeddings", "bytes", "versions")  # fmt: skip
 """What `info` shows; everything else may contain paths of this machine."""
 MAX_FEEDBACK = 64 << 20
@@ -186,7 +186,7 @@ def indexes(live_indexes: Iterable[LiveIndex], feedback: Mapping[str, Path]) -> 
         with live.acquire() as index:
             states.append({
                 "name": live.name, "documents": len(index), "snapshot": index.description.number,
-                "created": index.description.created,
+                "created": index.description.created, "trusted": not index.snapshot.distrust,
                 "problem": "a newer snapshot cannot be opened; see the server's log" if live.error else None,
                 "feedback": live.name in feedback,
             })  # fmt: skip

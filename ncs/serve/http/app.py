@@ -33,6 +33,7 @@ from ncs.serve.http.routes import add_routes
 from ncs.serve.http.security import HEADERS, IDLE_SECONDS, Guard, PoliteProtocol, read_body
 from ncs.serve.http.service import Service
 from ncs.serve.http.settings import Settings
+from ncs.serve.live_index import share_heap
 
 log = logging.getLogger("ncs.serve.http")
 GRACE_SECONDS = 6
@@ -100,7 +101,7 @@ class Metrics:
         """All metrics, in Prometheus's text format."""
         self._pending.set(service.pending)
         for live in service.indexes.values():
-            self._snapshot.labels(live.name).set(live.snapshot)
+            self._snapshot.labels(live.name).set(live.description.number)
             self._documents.labels(live.name).set(live.documents)
             self._problem.labels(live.name).set(bool(live.error))
         return Response(generate_latest(self._registry), headers={"content-type": CONTENT_TYPE_LATEST})
@@ -235,6 +236,7 @@ def run(app: ASGIApp, listening: socket.socket, *, quiet: bool = False, grace: i
 
     grace: seconds that running requests may take then. Raises NcsError where it does not start.
     """
+    share_heap()
     form, date = "%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%S%z"
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format=form, datefmt=date)
     log.setLevel(logging.WARNING if quiet else logging.INFO)

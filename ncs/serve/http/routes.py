@@ -45,8 +45,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "/api/map/places": {"index": "app", "places": [{"id": _DOCUMENT["id"], "x": 30817, "y": 41220}]},
     "/api/info": {"index": "app", "documents": 1234},
     "/api/indexes": {"indexes": [{
-        "name": "app", "documents": 1234, "snapshot": 3, "created": "2026-11-21T20:00:00+00:00", "problem": None,
-        "feedback": False,
+        "name": "app", "documents": 1234, "snapshot": 3, "created": "2026-11-21T20:00:00+00:00", "trusted": True,
+        "problem": None, "feedback": False,
     }]},
     "/api/feedback": {"written": True},
 }  # fmt: skip

@@ -8,6 +8,7 @@ import re
 import time
 from base64 import b64encode
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
@@ -182,6 +183,13 @@ class PoliteProtocol(H11Protocol):
         self._leave()
         self.resume_writing()
         super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        if self.cycle is not None:  # an answer to what came before would be an error now
+            self.cycle.disconnected = True
+        with suppress(h11.LocalProtocolError):  # it was sent already
+            super().send_400_response(msg)
+        self.transport.close()
 
     def pause_writing(self) -> None:
         super().pause_writing()

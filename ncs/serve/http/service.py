@@ -19,6 +19,7 @@ from ncs.errors import NcsError
 from ncs.serve.http.errors import HttpError
 from ncs.serve.http.settings import Settings
 from ncs.serve.live_index import LiveIndex
+from ncs.storage.snapshot import Description
 from ncs.workers import TaskKilled, TaskTimeout, Workers, limit_memory
 
 log = logging.getLogger("ncs.serve.http")
@@ -30,10 +31,10 @@ Handler = Callable[..., bytes]
 """A function of ncs.serve.http.api: the index, then the request."""
 
 
-def open_index(settings: Settings, name: str) -> LiveIndex:
+def open_index(settings: Settings, name: str, held: Description | None = None) -> LiveIndex:
     """An index to serve; raises what `LiveIndex` raises."""
     # of the time that a request may run half is left to say why
-    return LiveIndex(name, settings.folders[name], settings.store, settings.seconds / 4)
+    return LiveIndex(name, settings.folders[name], settings.store, settings.seconds / 4, held)
 
 
 class Service:
@@ -47,6 +48,8 @@ class Service:
         """Opens every index; raises what `LiveIndex` raises."""
         self.settings = settings
         self.indexes = {name: open_index(settings, name) for name in settings.folders}
+        self._held = {name: live.description for name, live in self.indexes.items()}
+        """The snapshots that this process holds, for search processes that start while newer ones are damaged."""
         self.pending = 0
         """Requests that run or wait."""
 
@@ -66,7 +69,7 @@ class Service:
         """Start the processes, and wait until one has opened the indexes."""
         n_parsers = max(1, self.settings.workers // 2)
         memory = available() // 2 // (self.settings.workers + n_parsers)
-        arguments = self.settings, min(max(memory, MIN_MEMORY), MAX_MEMORY)
+        arguments = self.settings, self._held, min(max(memory, MIN_MEMORY), MAX_MEMORY)
         self._searchers = Workers(self.settings.workers, initialize=_initialize, arguments=arguments, warm=True)
         self._parsers = Workers(n_parsers, initialize=_initialize, arguments=arguments)
         await asyncio.wrap_future(self._searchers.submit(gc.collect))
@@ -100,10 +103,11 @@ class Service:
         while True:
             await asyncio.sleep(POLL)
             for live in self.indexes.values():
-                snapshot, error = live.snapshot, live.error
+                snapshot, error = live.description.number, live.error
                 await asyncio.to_thread(live.refresh)
-                if live.snapshot != snapshot:
-                    log.info("index %s: snapshot %d replaces %d", live.name, live.snapshot, snapshot)
+                if live.description.number != snapshot:
+                    self._held[live.name] = live.description
+                    log.info("index %s: snapshot %d replaces %d", live.name, live.description.number, snapshot)
                 elif live.error and live.error != error:
                     log.error("index %s: still serving snapshot %d: %s", live.name, snapshot, live.error)
 
@@ -124,12 +128,12 @@ _indexes: dict[str, LiveIndex] = {}
 """The indexes of a search process."""
 
 
-def _initialize(settings: Settings, memory: int) -> None:
+def _initialize(settings: Settings, held: Mapping[str, Description], memory: int) -> None:
     """Open the indexes in a search process; what cannot be opened is tried again for each request."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent to the whole group: the server answers what runs, and stops
     for name in settings.folders:
         with suppress(NcsError):
-            _indexes[name] = open_index(settings, name)
+            _indexes[name] = open_index(settings, name, held[name])
     limit_memory(memory)
     gc.freeze()
 

@@ -26,7 +26,7 @@ POLL = 0.05
 STOP_SECONDS = 5.0
 NICENESS = 5
 """Of a build: below what the person at the machine does."""
-PARSE_SECONDS = 10.0
+PARSE_SECONDS = 30.0
 PARSE_MEMORY = 1 << 30
 """Limits of what parses code."""
 

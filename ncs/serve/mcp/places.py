@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ncs.build.request import roots_of
 from ncs.errors import BadInput, NcsError
 from ncs.extract.readers import read, readable
 from ncs.index import Index
@@ -77,7 +76,7 @@ def _indexed_names(project: Project, index: Index, path: Path) -> list[str]:
     """Names that a path may have in the index; it is relative to the project or to a root of the index."""
     within = (path.relative_to(project.root) if path.is_relative_to(project.root) else path).as_posix()
     indexed_name = locator_of(index.snapshot).name_of((project.root / path).resolve())
-    roots = [project.root, *roots_of(index.description)]
+    roots = [project.root, *index.snapshot.roots]
     return [*([indexed_name] if indexed_name else []), within, *(f"{root.name}/{within}" for root in roots)]
 
 
@@ -92,7 +91,7 @@ def _enclosing_document(index: Index, names: Sequence[str], line: int) -> Docume
 
 def inside(project: Project, index: Index | None, path: Path) -> Path:
     """The file of a path, which must be in the project and in what is indexed of it."""
-    roots = roots_of(index.description) if index and not project.own else (project.root,)
+    roots = locator_of(index.snapshot).roots if index and not project.own else (project.root,)
     file = (project.root / path).resolve()
     if not any(file.is_relative_to(root.resolve()) for root in roots):
         raise BadInput(f"{path} is outside the project; name a path:line that search_code showed")
@@ -102,9 +101,13 @@ def inside(project: Project, index: Index | None, path: Path) -> Path:
 
 
 def full_code(project: Project, index: Index | None, document: Document) -> str:
-    """All lines of a document; from its file where the index has no code, or an outline that leaves lines out."""
+    """All lines of a document; from its file where the index has no code, or an outline that leaves lines out.
+
+    An index that is not trusted does not say which lines of which file are shown.
+    """
     file = _file(project, index, document.repository, document.path)
-    if file is None or (document.code and document.kind not in OUTLINES):
+    whole = document.code and document.kind not in OUTLINES
+    if file is None or whole or (index is not None and index.snapshot.distrust):
         return document.code
     try:
         lines = inside(project, index, file).read_bytes().decode("utf-8", "replace").split("\n")

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from ncs.answer import not_ready
-from ncs.build.request import Changes, Difference, find_changes, request_of, roots_of
+from ncs.build.request import Changes, Difference, find_changes, request_of
 from ncs.console import count
 from ncs.errors import BadInput, IndexDamaged, IndexNotFound, IndexVersion, NcsError, SourceError
 from ncs.index import Index
@@ -21,6 +21,7 @@ from ncs.serve.live_index import LiveIndex
 from ncs.serve.mcp.jobs import Job, Kind
 from ncs.sources.roots import check_roots
 from ncs.storage.snapshot import DEFAULT_NAME, SNAPSHOT
+from ncs.storage.trust import check_place
 
 MAX_PROJECTS = 16
 RETRY = 30.0
@@ -60,8 +61,8 @@ class Project:
         """folder: of an index elsewhere."""
         self.name, self.root, self.own = name, root, folder is None
         self.folder = folder or root / DEFAULT_NAME
-        if self.own and not self.folder.resolve().is_relative_to(root.resolve()):
-            raise BadInput(f"{self.folder} points outside its project; remove that link, or name an index with -i")
+        if self.own:
+            check_place(self.folder)
         self.problem = ""
         self.changes: Changes | None = None
         self.current: bool | None = None
@@ -170,14 +171,9 @@ class Project:
                 self._run("update")
 
     def _may_update(self, index: Index) -> bool:
-        """Whether its files may be read: the `.ncs` of a project may have come with it, and name any folder."""
-        if self._settings.store:
-            return False
-        roots = roots_of(index.description)
-        inside = not self.own or all(root.resolve().is_relative_to(self.root.resolve()) for root in roots)
-        if roots and not inside:
-            self.problem = "the index was built from folders outside this project, so it is not kept up to date"
-        return bool(roots) and inside and all(root.exists() for root in roots)
+        """Whether its sources are there; an index that is not trusted has none."""
+        roots = index.snapshot.roots
+        return not self._settings.store and bool(roots) and all(root.exists() for root in roots)
 
     def _difference(self, index: Index) -> Difference | None:
         """The changes found within the time limit; None where the files cannot be read."""
@@ -253,7 +249,7 @@ class Projects:
 
     def _of_index(self, folder: Path) -> Project:
         with Index.load(folder) as index:
-            roots = roots_of(index.description)
+            roots = index.snapshot.roots
         root = Path(os.path.commonpath(roots)) if roots else folder.parent
         return self._open.setdefault(folder, Project(self._name(root), root, self._settings, folder))
 

@@ -17,15 +17,14 @@ import anyio.to_thread
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
-from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ncs import __version__
 from ncs.errors import NcsError
+from ncs.serve.live_index import share_heap
 from ncs.serve.mcp.pages import Page, escape
 from ncs.serve.mcp.projects import Projects, Settings
 from ncs.serve.mcp.tools import DATA, INSTRUCTIONS, TOOLS, answer, input_schema
@@ -121,6 +120,7 @@ def serve_stdio(settings: Settings) -> None:
     On SIGINT and SIGTERM jobs end and so does the process, at once: the thread that reads stdin cannot be woken.
     """
     _log_to_stderr()
+    share_heap()
     projects = Projects(settings)
 
     def stop(number: int, frame: object) -> None:
@@ -155,19 +155,15 @@ class _Lines(io.StringIO):
 def serve_http(settings: Settings, port: int, token: str | None, say: Callable[[str], None]) -> None:
     """Serve clients of this machine at http://127.0.0.1:port/mcp until SIGINT or SIGTERM; token: None for none.
 
-    The SDK checks Host and Origin. Raises BadInput where the port is not available.
+    Raises BadInput where the port is not available.
     """
     from ncs.serve.http.app import listen, run
 
     _log_to_stderr()
     with closing(listen(LOOPBACK, port)) as listening, closing(Projects(settings)) as projects:
         port = listening.getsockname()[1]
-        hosts = [f"{name}:{port}" for name in (LOOPBACK, "localhost")]
         app = create_server(projects).streamable_http_app(
             streamable_http_path=PATH,
-            transport_security=TransportSecuritySettings(
-                allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts]
-            ),
             json_response=True,
             stateless_http=True,  # nothing stays open or is kept for a client
         )
@@ -177,14 +173,17 @@ def serve_http(settings: Settings, port: int, token: str | None, say: Callable[[
 
 
 def _guarded(app: ASGIApp, token: str | None) -> ASGIApp:
-    """An application behind the guards of `ncs serve`: the token, and limits of what a client sends."""
+    """An application behind the guards of `ncs serve`: hosts, origins, the token, and limits of what a client sends."""
     from ncs.serve.http.errors import HttpError
-    from ncs.serve.http.security import check_token, read_body
+    from ncs.serve.http.security import Guard, read_body
+    from ncs.serve.http.settings import Settings as HttpSettings
+
+    guard = Guard(HttpSettings({}), token)
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         try:
             if scope["type"] == "http":
-                check_token(token, Headers(scope=scope).getlist("authorization"))
+                guard.check(scope)
                 if scope["method"] != "POST":  # a stream for messages of the server, which sends none
                     raise HttpError(405, "no_method", "method not allowed", "send a POST", {"Allow": "POST"})
                 receive = await read_body(scope, receive)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ncs.answer import ask, document_as_dict, hit_as_dict, not_ready, similar_to
+from ncs.answer import ask, cautions, document_as_dict, hit_as_dict, similar_to
 from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.search.rankers import DEFAULT_RANKER
@@ -20,6 +20,7 @@ from ncs.serve.mcp.pages import TOKEN_BYTES, Page, Row, code_page, escape, fill,
 from ncs.serve.mcp.places import document_at, filters, full_code, scan, shown_path
 from ncs.serve.mcp.projects import BUILDING, Project, Projects
 from ncs.storage.names import Symbol, folded, query_symbols
+from ncs.storage.snapshot import Description
 from ncs.types import Document
 
 INSTRUCTIONS = (
@@ -237,8 +238,9 @@ def find_similar(projects: Sequence[Project], arguments: FindSimilar) -> Page:
             function = function or _function_in(index, arguments)
             repository, path = filters(project, index, arguments.path)
             filters_of = {"language": arguments.language, "repository": repository, "path": path}
-            result = run_limited(_similar, project.folder, function, name, arguments.needed, filters_of)
-            notes += [*index_notes, *not_ready(index), *result["notes"]]
+            held = index.description
+            result = run_limited(_similar, project.folder, held, function, name, arguments.needed, filters_of)
+            notes += [*index_notes, *result["notes"]]
             for hit in result["hits"]:
                 row = _row(project, index, hit, result["marked"], len(projects) > 1)
                 hits.append(_Scored(hit["score"], hit["rank"], row))
@@ -249,8 +251,10 @@ _indexes: dict[Path, LiveIndex] = {}
 """The open indexes of a process that parses code: that of hits, too."""
 
 
-def _similar(folder: Path, function: Document, name: str, k: int, filters: dict[str, str | None]) -> Mapping[str, Any]:
-    live = _indexes.get(folder) or _indexes.setdefault(folder, LiveIndex(folder.name, folder))
+def _similar(
+    folder: Path, held: Description, function: Document, name: str, k: int, filters: dict[str, str | None]
+) -> Mapping[str, Any]:
+    live = _indexes.get(folder) or _indexes.setdefault(folder, LiveIndex(folder.name, folder, held=held))
     live.refresh()
     with live.acquire() as index:
         return similar_to(index, function, name, k, **filters)  # type: ignore[arg-type]
@@ -284,7 +288,8 @@ def get_function(projects: Sequence[Project], arguments: GetFunction) -> Page:
     with project.open_index() as (index, index_notes):
         row = _row(project, index, document_as_dict(document, code=False), "", len(projects) > 1)
         code = full_code(project, index, document)
-    return code_page(row, code, short_notes(index_notes), arguments.max_tokens, start=arguments.start)
+        notes = [*index_notes, *(cautions(index) if index else [])]
+    return code_page(row, code, short_notes(notes), arguments.max_tokens, start=arguments.start)
 
 
 def find_definition(projects: Sequence[Project], arguments: FindDefinition) -> Page:
@@ -295,7 +300,7 @@ def find_definition(projects: Sequence[Project], arguments: FindDefinition) -> P
     notes, hits = list[str](), list[_Scored]()
     for project in projects:
         with project.open_index() as (index, index_notes):
-            notes += [*index_notes, *(not_ready(index) if index else [])]
+            notes += [*index_notes, *(cautions(index) if index else [])]
             for rank, (weight, document) in enumerate(_definitions(project, index, symbol, arguments)):
                 hit = {**document_as_dict(document), "match": _match(document, symbol)}
                 hits.append(_Scored(weight, rank, _row(project, index, hit, "", len(projects) > 1)))
@@ -346,7 +351,7 @@ def _state(project: Project, index: Index | None, notes: Sequence[str]) -> dict[
     return {
         "project": shorten(project.name), "root": shorten(str(project.root)), "documents": len(index) if index else 0,
         "languages": dict(languages), "created": index.description.created if index else None, "running": project.job,
-        "up_to_date": project.current, "notes": short_notes([*notes, *(not_ready(index) if index else [])]),
+        "up_to_date": project.current, "notes": short_notes([*notes, *(cautions(index) if index else [])]),
     }  # fmt: skip
 
 
