@@ -135,6 +135,8 @@ def parse(source: bytes, parser: Parser) -> Node:
             tree = parser.parse(read_chunk, progress_callback=is_too_much)
         except ValueError:
             raise SourceError("it takes too long to parse") from None
+        except SystemError as error:  # it calls once more after a call that raised, as where memory ran out
+            raise error.__cause__ or error from None
         finally:
             parser.reset()
     chunk = 100  # from now on it reads names

@@ -8,6 +8,7 @@ import socket
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -104,10 +105,7 @@ ODD: dict[str, Callable[[Path], object]] = {
     "pipe": os.mkfifo,
     "socket": bind,
     "folder": Path.mkdir,
-    **{
-        target: lambda path, target=target: path.symlink_to(target)
-        for target in ("/dev/zero", "/dev/tty", "loop", "..")
-    },
+    **{target: partial(Path.symlink_to, target=target) for target in ("/dev/zero", "/dev/tty", "loop", "..")},
 }
 READ = [
     ".gitignore",
