@@ -5,13 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import sysconfig
-import time
 from functools import partial
 from pathlib import Path
-from subprocess import PIPE
 
 import pytest
 
@@ -148,19 +144,6 @@ def test_of_expensive_files_the_same_are_left_out_each_time(size: int, monkeypat
     failed = [name.rpartition("/")[0] for extraction in extractions for name in extraction.failed]
     assert [name for name in failed if not name.startswith("notebook")] == LEFT_OUT[size]
     assert seconds < 5 * CPU_SECONDS
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-@pytest.mark.slow
-def test_an_interrupt_while_the_parser_calls_is_an_interrupt() -> None:
-    code = "from ncs.extract import extract; print(flush=True); list(extract(b'x = f(1)\\n' * 500_000, 'python'))"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=PIPE, stderr=PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(1)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=120)
-        assert (process.returncode, errors.split()[-1]) == (-signal.SIGINT, b"KeyboardInterrupt")
 
 
 @pytest.mark.slow
