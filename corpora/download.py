@@ -27,6 +27,7 @@ from ncs import __version__
 from ncs.errors import BadInput, MissingExtra, SourceError
 from ncs.files import append_file, open_replacement, replace_file
 from ncs.progress import Track, silent
+from ncs.sources.archives import ZIP_METHODS
 
 if TYPE_CHECKING:
     import httpx
@@ -399,8 +400,6 @@ def filter_zip(path: Path, accepts: Callable[[str], bool], *, limit: int = UNPAC
             if sum(member.file_size for member in members) > limit:
                 raise NotFetched(f"{path.name} holds over {limit} bytes of source files", final=True)
             for member in members:
-                if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise NotImplementedError("packed by a method that has no bounds")
                 entry = zipfile.ZipInfo(member.filename, member.date_time)
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 with source_zip.open(member) as source, target_zip.open(entry, "w") as target:
@@ -418,5 +417,4 @@ def _is_safe(member: zipfile.ZipInfo) -> bool:
         place(Path(), member.filename)
     except BadInput:
         return False
-    bounded = member.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the others unpack without a limit
-    return bounded and not member.is_dir() and not stat.S_ISLNK(member.external_attr >> 16)
+    return member.compress_type in ZIP_METHODS and not member.is_dir() and not stat.S_ISLNK(member.external_attr >> 16)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,8 +20,8 @@ from typing import Any
 from corpora.corpus import first_repeated
 from corpora.download import RemoteFile
 from corpora.jsonl import Row, read_json, read_lines
+from corpora.tables import write_table
 from ncs.errors import BadInput
-from ncs.files import replace_file
 from ncs.search.question import check_length
 from ncs.types import Query
 
@@ -153,12 +152,11 @@ def write_score_sheet(posts: Sequence[str], ranks: Mapping[str, Sequence[int | N
 
     ranks: system -> the rank of the first correct hit for each of the posts, in their order.
     """
-    table = io.StringIO(newline="")
-    sheet = csv.writer(table)
-    sheet.writerow(_header(ranks))
-    for number, (post, *row) in enumerate(zip(posts, *ranks.values(), strict=True), 1):
-        sheet.writerow([number, post, *(NOT_FOUND if rank is None else rank for rank in row)])
-    replace_file(path, table.getvalue())
+    rows = (
+        [number, post, *(NOT_FOUND if rank is None else rank for rank in row)]
+        for number, (post, *row) in enumerate(zip(posts, *ranks.values(), strict=True), 1)
+    )
+    write_table(path, _header(ranks), rows, line_end="\r\n")
 
 
 def figures(ranks: Sequence[int | None]) -> dict[str, float]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from corpora.ncs287 import write_score_sheet
+from corpora.tables import write_table
 from evaluation import experiments, page
 from evaluation.experiments import BASELINE, Build, Experiment, Ranked
 from evaluation.measures import compare, interval
@@ -27,11 +26,7 @@ def write_csv(results: Sequence[Experiment], path: Path) -> None:
         for suffix, measures in splits(experiment).items()
     ]
     columns = dict.fromkeys(name for row in rows for name in row)
-    table = io.StringIO(newline="")
-    writer = csv.DictWriter(table, list(columns), restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    replace_file(path, table.getvalue())
+    write_table(path, columns, ([row.get(name, "") for name in columns] for row in rows))
 
 
 def _csv_row(

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
 from ncs.errors import BadInput
 
@@ -46,11 +46,7 @@ def open_regular(path: Path | str, *, follow: bool = True) -> BinaryIO:
 
     follow: whether the last part of the path may be a link (to a regular file). Raises OSError for anything else.
     """
-    file = os.open(path, _READ if follow else _READ | getattr(os, "O_NOFOLLOW", 0))
-    if stat.S_ISREG(os.fstat(file).st_mode):
-        return os.fdopen(file, "rb")
-    os.close(file)
-    raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return _regular(os.open(path, _READ if follow else _READ | getattr(os, "O_NOFOLLOW", 0)), "rb", path)
 
 
 def read_regular(path: Path | str, limit: int, *, follow: bool = True) -> bytes:
@@ -107,11 +103,11 @@ def map_array(path: Path, kind: type[np.generic] | None = None, dimensions: int 
         return array
 
 
-def create_file(path: Path | str) -> BinaryIO:
+def create_file(path: Path | str, permissions: int = 0o666) -> BinaryIO:
     """Create a file and open it for writing; a file or link of that name is removed first, never written to."""
     with suppress(FileNotFoundError):
         os.unlink(path)  # noqa: PTH108
-    return os.fdopen(os.open(path, _CREATE, 0o666), "w+b")
+    return os.fdopen(os.open(path, _CREATE, permissions), "w+b")
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
@@ -142,10 +138,13 @@ def open_replacement(path: Path) -> Iterator[BinaryIO]:
 
 def append_file(path: Path | str) -> BinaryIO:
     """Open a regular file, made where there is none, to read it and to write at its end; OSError for a link."""
-    file = os.open(path, _APPEND, 0o600)
-    if stat.S_ISREG(os.fstat(file).st_mode):
-        return os.fdopen(file, "a+b")
-    os.close(file)
+    return _regular(os.open(path, _APPEND, 0o600), "a+b", path)
+
+
+def _regular(descriptor: int, mode: str, path: Path | str) -> BinaryIO:
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return cast("BinaryIO", os.fdopen(descriptor, mode))
+    os.close(descriptor)
     raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 

@@ -6,7 +6,6 @@ queries.csv has 99 queries, annotationStore.csv people's judgments (0 to 3) of f
 from __future__ import annotations
 
 import csv
-import io
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,8 +15,8 @@ from corpora.codesearchnet.functions import LANGUAGES, CodeFunction, corpus_lang
 from corpora.codesearchnet.pairs import functions
 from corpora.corpus import Corpus
 from corpora.jsonl import read_lines
+from corpora.tables import write_table
 from ncs.errors import BadInput
-from ncs.files import replace_file
 from ncs.search.rankers import DEFAULT_RANKER
 from ncs.types import Document, Query, Run
 
@@ -142,11 +141,7 @@ def write_submission(runs: Mapping[str, Run], queries: Sequence[Query], path: Pa
     for _, _, url, _ in rows:
         if "#L" not in url:
             raise BadInput(f"{url!r} is no function's URL; make the index of a corpus: python -m corpora")
-    table = io.StringIO(newline="")
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(rows)
-    replace_file(path, table.getvalue())
+    write_table(path, COLUMNS, rows)
     return len(rows)
 
 

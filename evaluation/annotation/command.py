@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -14,6 +12,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from corpora.corpus import Corpus, write_beir
+from corpora.tables import write_table
 from corpora.trec import write_qrels, write_run
 from evaluation.annotation.judgments import Judgments, grades_of, is_new, qrels_of
 from evaluation.annotation.kappa import agreements
@@ -22,7 +21,6 @@ from evaluation.annotation.session import Session
 from evaluation.experiments import all_documents
 from ncs.console import count
 from ncs.errors import BadInput, MissingExtra
-from ncs.files import replace_file
 from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.serve.http.settings import Settings
@@ -194,13 +192,10 @@ def _trec_ids(by_query: Mapping[str, Mapping[str, T]]) -> dict[str, dict[str, T]
 
 def _write_csv(session: Session, path: Path) -> None:
     texts = {query.id: query.text for query in session.judgments.queries}
-    table = io.StringIO(newline="")
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    rows = []
     for answer in session.judgments.answers():
         if answer.grade is not None:
             pair = session.judgments.pairs[answer.pair - 1]
             language = _SPELLINGS.get(pair.language, pair.language.capitalize())
-            url = session.url_or_id(pair.document)
-            writer.writerow((language, texts[pair.query], url, answer.grade, answer.notes))
-    replace_file(path, table.getvalue())
+            rows.append((language, texts[pair.query], session.url_or_id(pair.document), answer.grade, answer.notes))
+    write_table(path, COLUMNS, rows)

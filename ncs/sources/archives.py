@@ -32,7 +32,7 @@ _NAME_BYTES = 256  # of one member of a tar; a longer name counts as several mem
 _DIRECTORY_BYTES = 128  # of one member of a zip, on average; real ones have less than a hundred
 _XZ = b"\xfd7zXZ\0"
 _XZ_BYTES = 128 << 20  # memory; `xz -9` takes half of it
-_ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # zipfile unpacks others whole, however much that is
+ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # zipfile unpacks others whole, however much that is
 _DIGITS = re.compile(rb"\d{64}")
 _CHUNK = 1 << 18
 _DAMAGED = (
@@ -129,7 +129,7 @@ def _zip_members(archive: zipfile.ZipFile, filter: Filter, allowed: int) -> Iter
 
 def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     """A member's content; zipfile's own `read` takes no bound, and unpacks more than the size that it then checks."""
-    if info.compress_type not in _ZIP_METHODS:
+    if info.compress_type not in ZIP_METHODS:
         raise ValueError("packed by a method that has no bounds")
     with archive.open(info) as member:
         return member.read(info.file_size + 1)

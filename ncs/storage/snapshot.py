@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 import numpy as np
 
 from ncs.errors import BROKEN, IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion, NcsError
-from ncs.files import read_regular
+from ncs.files import JSON_BYTES, read_regular
 from ncs.storage.arrays import both, load_array
 from ncs.storage.checks import check_values
 from ncs.storage.files import FILES
@@ -33,8 +33,6 @@ FORMAT = 3
 SNAPSHOT, LOCK, DEFAULT_NAME = "snapshot.json", "ncs.lock", ".ncs"
 SEGMENTS, STATISTICS, TOMBSTONES = "segments", "statistics", "tombstones"
 NAME = re.compile(r"[0-9]{6,18}")
-SNAPSHOT_BYTES = 16 << 20
-"""Parsed it may take twenty times as much memory."""
 MOST_FILES = 100_000
 QUICK_BYTES = 8 << 20
 """Bytes to checksum when an index is opened (7 ms); `verify` reads everything."""
@@ -316,7 +314,7 @@ def find_damage(snapshot: Snapshot, error: Exception) -> None:
 def read_description(folder: Path) -> Description:
     """The content of snapshot.json; raises IndexNotFound, IndexDamaged or IndexVersion."""
     try:
-        return Description.from_json(read_regular(folder / SNAPSHOT, SNAPSHOT_BYTES, follow=False))
+        return Description.from_json(read_regular(folder / SNAPSHOT, JSON_BYTES, follow=False))
     except FileNotFoundError:
         raise _no_snapshot(folder) from None
     except NotADirectoryError:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ncs.errors import IndexFolderError, NcsError
-from ncs.files import open_regular, sync
+from ncs.files import create_file, open_regular, sync
 
 if TYPE_CHECKING:
     from ncs.storage.snapshot import Description
@@ -140,9 +140,8 @@ def _make_key() -> bytes:
         raise OSError("there is no home folder")
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = file.with_name(f"key.{os.urandom(4).hex()}.part")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     try:
-        with os.fdopen(os.open(part, flags, 0o600), "wb") as new:
+        with create_file(part, 0o600) as new:
             new.write(os.urandom(KEY_BYTES))
             new.flush()
             os.fsync(new.fileno())

@@ -25,6 +25,7 @@ import psutil
 from ncs.errors import SourceError
 from ncs.sources import git as git_module
 from tests import gitrepo
+from tests.fuzz.archive import damaged
 from tests.gitrepo import write
 from tests.sources.walked import walked
 
@@ -275,24 +276,6 @@ def clear(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def damaged(data: bytes, random: Random) -> bytes:
-    content = bytearray(data)
-    for _ in range(random.choice((1, 1, 2, 5, 50))):
-        at = random.randrange(len(content) + 1)
-        match random.randrange(6):
-            case 0:
-                del content[at:]
-            case 1:
-                content[at : at + random.randint(1, 8)] = random.randbytes(random.randint(0, 8))
-            case 2:
-                content[at:at] = content[: random.randrange(200)]
-            case 3:
-                content[at : at + 4] = random.choice((b"\0\0\0\0", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff"))
-            case _:
-                content[at : at + 1] = bytes([random.randrange(256)])
-    return bytes(content)
 
 
 def damage(git_dir: Path, where: float, random: Random, known: dict[str, str]) -> None:

@@ -14,6 +14,7 @@ from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.search.rankers import DEFAULT_RANKER
 from ncs.search.similar import function_in
+from ncs.serve.http.settings import MAX_QUERY, MAX_SOURCE
 from ncs.serve.live_index import LiveIndex
 from ncs.serve.mcp.jobs import run_limited
 from ncs.serve.mcp.pages import TOKEN_BYTES, Page, Row, code_page, escape, fill, row_of, short_notes, shorten
@@ -34,10 +35,6 @@ MIN_TOKENS, DEFAULT_TOKENS, MAX_TOKENS = 500, 2_000, 20_000
 MAX_HITS = 50
 """Hits per page."""
 MAX_CURSOR = 1_000
-MAX_QUERY = 2_000
-"""Characters of a query."""
-MAX_CODE = 32 << 10
-"""Bytes of code in a request."""
 SCANNED = 100
 """Functions that are searched for a name where there is no index yet."""
 MAX_LANGUAGES = 8
@@ -100,7 +97,7 @@ class FindSimilar(_Ranked):
     Give a place (path:line of any line in it) or code (one whole function)."""
 
     place: str | None = Field(None, max_length=4096, description="path:line, relative to the project.")
-    code: str | None = Field(None, max_length=MAX_CODE, description="A whole function, instead of a place.")
+    code: str | None = Field(None, max_length=MAX_SOURCE, description="A whole function, instead of a place.")
     code_language: str | None = Field(
         None, max_length=50, description="The code's language; by default the project's most frequent."
     )
@@ -275,8 +272,8 @@ def _function_at(projects: Sequence[Project], place: str) -> tuple[Project, Docu
 def _function_in(index: Index, arguments: FindSimilar) -> Document:
     """The first function of the code in the request."""
     source = (arguments.code or "").encode("utf-8", "replace")
-    if len(source) > MAX_CODE:
-        raise BadInput(f"code: it is larger than {MAX_CODE:,} bytes; give one function")
+    if len(source) > MAX_SOURCE:
+        raise BadInput(f"code: it is larger than {MAX_SOURCE:,} bytes; give one function")
     counts: Mapping[str, int] = index.description.counts.get("languages", {})
     language = (arguments.code_language or max(counts, key=lambda name: counts[name], default="python")).lower()
     return run_limited(partial(function_in, source, language, None, called=f"the code, read as {language}"))
