@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ncs.extract import LANGUAGES
+from ncs.errors import SourceError
+from ncs.extract import LANGUAGES, treesitter
 from ncs.extract.readers import LANGUAGE_OF, count_text_files, read, readable, readable_code, reader_of, script_language
 from ncs.extract.text_files import TEXT_KINDS
 from ncs.sources import Skipped, walk
+from tests.fuzz.extract import repeated
 from tests.gitrepo import write
 
 # the first line, and the rest, of which a function is read
@@ -76,3 +78,18 @@ def test_of_files_without_an_extension_a_walk_gives_scripts_and_counts_the_other
     assert paths == ["Makefile", "bin/deploy", "bin/report", "src/a.py"]
     assert skipped.counts == {"other language": 2, "generated": 1}
     assert [file.path for file in walk([tmp_path], readable=readable_code)] == ["bin/deploy", "src/a.py"]
+
+
+def test_code_nested_deeper_than_people_write_is_refused_before_captures_take_minutes() -> None:
+    function = "object A { def f() = { val x = %sa } }"
+    assert read((function % ("a+\n" * 5_000)).encode(), "r", "a.scala")[0]
+    with pytest.raises(SourceError, match="nested too deep"):
+        read((function % ("a+\n" * 50_000)).encode(), "r", "a.scala")
+
+
+def test_parsing_ends_with_its_cpu_time_where_what_is_counted_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    path, code = repeated("scala", "0a,", 10_000, inside=True)
+    assert read(code, "r", path)[1]
+    monkeypatch.setattr(treesitter, "CPU_SECONDS", 0.01)
+    with pytest.raises(SourceError, match="too long to parse"):
+        read(code, "r", path)

@@ -141,6 +141,9 @@ SHAPES: dict[str, Callable[[int], tuple[str, bytes]]] = {
     "one name": lambda n: ("a.py", b"a" * n),
     "nested functions": lambda n: ("a.js", b"function f(){" * (n // 14) + b"}" * (n // 14)),
     "nested classes": lambda n: ("A.java", b"class A{" * (n // 9) + b"}" * (n // 9)),
+    "Scala of 0a,": lambda n: repeated("scala", "0a,", n, inside=True),
+    "Scala of a+": lambda n: repeated("scala", "a+\n", n, inside=True),
+    "Elixir of ()": lambda n: repeated("elixir", "()", n, inside=True),
     "comments": lambda n: ("a.go", b"// a b c\nfunc f() {}\n" * (n // 21)),
 }  # fmt: skip
 """Sorts of expensive files, by size in bytes."""
