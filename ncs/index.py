@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from ncs.errors import BROKEN, BadInput
 from ncs.learn.confidence import is_confident
 from ncs.progress import Track, silent
@@ -80,9 +82,10 @@ class Index:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Raise IndexDamaged for an error that comes of damaged files."""
+        """Raise IndexDamaged for an error that comes of damaged files; numpy does not warn of what they hold."""
         try:
-            yield
+            with np.errstate(all="ignore"):
+                yield
         except BROKEN as error:
             find_damage(self.snapshot, error)
             raise

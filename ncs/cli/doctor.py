@@ -83,20 +83,17 @@ def diagnose(folder: Path | None, seconds: float) -> Iterator[Finding]:
 
     yield from _check_installation()
     try:
-        index = Index.load(index_folder(folder))
+        with Index.load(index_folder(folder)) as index:
+            yield from _check_index(index)
+            yield from left_out(index.description.counts, index.description.notes)
+            yield from _check_trust(index) if index.snapshot.distrust else _check_sources(index, seconds)
+            yield from _check_disk(index)
     except IndexNotFound as error:
         text, _, _ = str(error).partition("; ")
         yield Finding("todo", "index", text, _command("build", ".", *(() if folder is None else ("-i", folder))))
-        return
     except (IndexFolderError, OSError) as error:
         text, _, command = str(error).partition("; build it again with: ")
         yield Finding("todo", "index", text, command or None)
-        return
-    with index:
-        yield from _check_index(index)
-        yield from left_out(index.description.counts, index.description.notes)
-        yield from _check_trust(index) if index.snapshot.distrust else _check_sources(index, seconds)
-        yield from _check_disk(index)
 
 
 def _command(*words: str | Path) -> str:
