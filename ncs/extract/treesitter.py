@@ -53,13 +53,17 @@ CPU_SECONDS = 10
 """Of parsing a file; honest ones of 1 MB take 1. Far behind what is counted: Scala's grammar takes 20 for 100 KB of
 `0a,` in ever slower steps.
 """
-PROBE, DEPTH_BYTES = 5_000, 500_000_000
+PROBE, DEPTH_BYTES = 5_000, 2_000_000_000
 """Bytes between two looks at how deep the tree is, and the most of its depth, summed over all bytes: captures take 6 ns
 for each in Scala, Elixir and JavaScript. The most of 1,560 honest files was 7 million.
 """
 STUCK, BALANCE = 2_000, 2
 """Calls without a byte more, and of these so many for each one before, as in the end a tree is balanced with up to 1.7
 times as many. In errors Kotlin's grammar makes millions, of 300 us and 30 KB each.
+"""
+MATCHES = 128
+"""Unfinished matches of the query at once; captures take time with its square. A Swift declaration of 10,000 names had
+as many: minutes for 30 KB. Of 2,690 honest files two in Zig had more, and lost nothing.
 """
 CLASS = "class"
 _parsing = threading.Lock()
@@ -114,7 +118,7 @@ def read(
 @lru_cache
 def _tools(language: Language) -> tuple[Parser, QueryCursor, _NamesByField]:
     grammar = Grammar(language.load())
-    return Parser(grammar), QueryCursor(Query(grammar, language.query)), _NamesByField(language)
+    return Parser(grammar), QueryCursor(Query(grammar, language.query), match_limit=MATCHES), _NamesByField(language)
 
 
 def _parse(source: bytes, parser: Parser, language: Language) -> Node:

@@ -143,6 +143,7 @@ SHAPES: dict[str, Callable[[int], tuple[str, bytes]]] = {
     "nested classes": lambda n: ("A.java", b"class A{" * (n // 9) + b"}" * (n // 9)),
     "Scala of 0a,": lambda n: repeated("scala", "0a,", n, inside=True),
     "Scala of a+": lambda n: repeated("scala", "a+\n", n, inside=True),
+    "Swift of $a$a,": lambda n: repeated("swift", "$a$a,", n, inside=True),
     "Elixir of ()": lambda n: repeated("elixir", "()", n, inside=True),
     "comments": lambda n: ("a.go", b"// a b c\nfunc f() {}\n" * (n // 21)),
 }  # fmt: skip
