@@ -80,7 +80,7 @@ _LINK = re.compile(r"https?://[^/\s]+(?:/[^/\s]+)*?/([\w.-]+)/([\w.-]+)/archive/
 
 
 def read_links(path: Path) -> list[RemoteFile]:
-    """The list of repositories, one link to an archive a line, as files to fetch: `owner+name.zip`.
+    """The list of repositories, one link to an archive a line, as files to fetch: `owner+name.zip`; # starts a comment.
 
     A repository listed at several commits is `owner+name+<commit>.zip` from the second on.
     Raises BadInput, naming the line, for an invalid link.
@@ -88,7 +88,7 @@ def read_links(path: Path) -> list[RemoteFile]:
     files: dict[str, RemoteFile] = {}
     urls: set[str] = set()
     for number, line in enumerate(read_lines(path), 1):
-        url = line.strip()
+        url = line.partition("#")[0].strip()
         if not url or url in urls:
             continue
         link = _LINK.fullmatch(url)

@@ -89,6 +89,8 @@ class BuildConfig:
     store_code: bool = True
     deduplicate: bool = True
     revision: str | None = None
+    general: bool = True
+    """The default ranker uses the general head (ncs.learn.general)."""
     rankers: tuple[str, ...] = ()
     """Rankers on request, fitted beside the default ones: `two_field`, `ncs_enhanced:pairs=pairs.jsonl.gz`."""
 

@@ -4,6 +4,7 @@ ncs train unif --out RUN                        from the index's own comments an
 ncs train unif --pairs FILE ... --out RUN       from JSON lines with query, code, language, question_id
 ncs train translation --pairs FILE --out RUN    vectors, and a translation of question words into code words
 ncs train translation ... --answers FILE        and then on the default ranker's lists, judged by known answers
+ncs train general --repositories FOLDER --out RUN   the head that is part of the package
 ncs train nbow|cnn|birnn|selfatt|mixed ...      CodeSearchNet's encoders, over byte pairs and sub-tokens
 ncs build --add unif:head=RUN                   then: ncs query --ranker unif; no torch needed
 """
@@ -18,8 +19,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+from corpora.jsonl import read_rows
 from ncs.console import tracker
-from ncs.errors import MissingExtra
+from ncs.errors import BadInput, MissingExtra
 from ncs.exit_status import main_program
 from ncs.index import Index
 from ncs.storage.snapshot import find_index
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from unif.training import Trained
 
 
-TRANSLATION = "translation"
+TRANSLATION, GENERAL = "translation", "general"
 
 
 @main_program("ncs", interrupted="the same command resumes after the last epoch")
@@ -38,12 +40,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Train; 0 done, 2 error (one line on stderr)."""
     options = _parser().parse_args(arguments)
     try:
-        trained = (_train_translation if options.encoder == TRANSLATION else _train)(options)
+        run = {TRANSLATION: _train_translation, GENERAL: _train_general}.get(options.encoder, _train)
+        trained = run(options)
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise MissingExtra("training needs torch: pip install 'neural-code-search[unif]'") from None
-    sys.stdout.write(_summary(trained, options.out))
+    use = f"ncs build --add unif:head={options.out}"
+    if options.encoder == GENERAL:
+        use = f"copy {options.out / 'general'} to ncs/models/general"
+    sys.stdout.write(f"{_summary(trained)}use it: {use}\n")
     return 0
 
 
@@ -55,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         "train", help="train a head; the same command resumes a training that was killed",
         epilog="Example: ncs train unif --pairs pairs.jsonl.gz --own 0.5 --out head",
     )  # fmt: skip
-    encoders = (*get_args(Encoder), TRANSLATION)
+    encoders = (*get_args(Encoder), TRANSLATION, GENERAL)
     parser.add_argument("encoder", choices=encoders, metavar="ENCODER", help=", ".join(encoders))
     parser.add_argument(
         "-i", "--index", type=Path,
@@ -77,6 +83,14 @@ def _parser() -> argparse.ArgumentParser:
         "--answers", action="append", default=[], type=Path, metavar="FILE",
         help="translation: questions with answers, as JSON lines, by which the default ranker's lists over the index "
         "are judged and learned from last; repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--repositories", action="append", default=[], type=Path, metavar="FOLDER",
+        help="general: of git directories or archives (bin/corpora repositories corpora/general.txt FOLDER)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--apart", action="append", default=[], type=Path, metavar="FILE",
+        help="general: JSON lines with code, as cosqa's: no pair may be like one; repeatable",
     )  # fmt: skip
     parser.add_argument("--leave-out", type=Path, metavar="FILE", help="JSON lines with a query: no pair may ask it")
     parser.add_argument("--out", type=Path, required=True, metavar="RUN", help="folder of the run")
@@ -124,7 +138,19 @@ def _train_translation(options: argparse.Namespace) -> Trained:
         return train(options.out, sources, config, index=index, device=options.device, track=tracker(options.quiet))
 
 
-def _summary(trained: Trained, out: Path) -> str:
+def _train_general(options: argparse.Namespace) -> Trained:
+    """Train the head of the package on repositories, and pairs if given."""
+    config = TranslationConfig(**settings_of(TranslationConfig, vars(options)))
+    if not options.repositories:
+        raise BadInput("name the folder of the repositories to learn from: --repositories FOLDER")
+    from unif.general import train
+
+    apart = ((row.text("code"), row.text("language")) for file in options.apart for row in read_rows(file))
+    files, track = tuple(map(PairFile.parse, options.pairs)), tracker(options.quiet)
+    return train(options.out, options.repositories, files, config, apart=apart, device=options.device, track=track)
+
+
+def _summary(trained: Trained) -> str:
     stats = trained.stats
     lines = [
         f"{stats.rows:,} pairs of {stats.questions:,} questions; skipped: {stats.wordless:,} without known words, "
@@ -137,7 +163,7 @@ def _summary(trained: Trained, out: Path) -> str:
         loss = f"{row['loss']:.4f}" if "loss" in row else "     -"
         speed = f"{row['pairs_per_s']:,.0f}" if "pairs_per_s" in row else "-"
         lines.append(f"{row['epoch']:5} {loss} {row['mrr']:15.4f} {speed:>8}{mark}")
-    return "\n".join([*lines, f"use it: ncs build --add unif:head={out}"]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

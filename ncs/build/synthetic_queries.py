@@ -153,6 +153,7 @@ class FieldAblation:
             name=0.0 if field == "name" else None,
             spelling=self._bm25(expansion.other_spellings, frequencies, saturation),
             plain=self._bm25({stem: float(stems.count(stem)) for stem in stems}, frequencies, saturation),
+            general=float(self._parts.general.scores(words, np.array([row]), field)[0]) if self._parts.general else 0.0,
         )
 
     def _frequencies(self, row: int, field: Field | None) -> tuple[Mapping[str, float], float]:

@@ -41,9 +41,10 @@ WEIGHTS: Mapping[str, tuple[str, ...]] = {
     "definition": ("definition",),
     "consensus": ("consensus",),
     "file": ("title", "neighbours"),
+    "general": ("general",),
     "learnt": ("head",),
 }
-"""Signal -> the weights of HybridRanker in it; `learnt` is there where the index uses a head."""
+"""Signal -> the weights of HybridRanker in it; the last two are there where the index uses such a head."""
 MIN_QUERIES = 10
 FOLDS = 5
 PENALTY = 10.0
@@ -192,7 +193,9 @@ def tune(snapshot: Snapshot, feedback: Sequence[Feedback], *, force: bool = Fals
         cast(HybridRanker, load_ranker("hybrid", snapshot, calibrated=calibrated)) for calibrated in (False, True)
     )
     defaults, before = asdict(default.weights), asdict(current.weights)
-    signals = [name for name in WEIGHTS if name != "learnt" or default.open_parts.head]
+    parts = default.open_parts
+    unused = [name for name, part in (("general", parts.general), ("learnt", parts.head)) if part is None]
+    signals = [name for name in WEIGHTS if name not in unused]
     names = ["lexical", *signals]
     examples = [Example.of(default.rank(each.text, CANDIDATES), each.rows, names) for each in answered]
     usable = sum(len(example.right) > 0 for example in examples)

@@ -69,6 +69,9 @@ def build(
         list[str] | None,
         Option(help="Fit this ranker, too: two_field, ncs_postrank, ncs_enhanced:pairs=FILE ...; repeatable."),
     ] = None,
+    no_general: Annotated[
+        bool, Option("--no-general", help="Rank without what was learned from public code (the general head).")
+    ] = False,
     head: Annotated[Path | None, Option(help="Fit the ranker unif with this learned head (ncs train).")] = None,
     add: Annotated[
         list[str] | None,
@@ -108,6 +111,7 @@ def build(
         store_code=not no_store_code,
         texts=not no_texts,
         revision=revision,
+        general=not no_general,
         rankers=(*(ranker or ()), *heads),
         **without_none(java_frontend=java_frontend, embeddings=embeddings, vectors=vectors),
     )

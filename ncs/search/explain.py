@@ -46,7 +46,8 @@ class Explanation(NamedTuple):
     does not say); factors; words (of the query: word, met, the document's word of its stem, or else the nearest one
     by the word vectors, similarity, the fields of it, idf, shares); names (shared by good candidates: name,
     repositories of candidates that use it, share); title and title_share (words that the file's name says, and what
-    that adds); defines (symbols of the query that it defines).
+    that adds); defines (symbols of the query that it defines); general (stems of the query and the stem of the
+    function that stands for each in public code: word, met, share).
     """
 
     query: dict[str, Any]
@@ -76,7 +77,13 @@ def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordReader) -> E
             entry |= {"idf": idf.get(stem), "shares": {name: values[i] for name, values in parts.items()}}
         factors = {name: float(values[at]) for name, values in ranking.factors.items()}
         hit = {"score": score, "shares": own or None, "factors": factors, "words": tuple(entries)}
-        hits.append({**hit, **(causes[at] if causes else NO_CAUSES)})
+        general: tuple[dict[str, Any], ...] = ()
+        if internals.general and own.get("general"):
+            said = intent.words if intent else words
+            scale = own["general"] / float(internals.general.scores(said, rows[at : at + 1])[0])
+            matches = internals.general.explain(said, row)
+            general = tuple({"word": each.query, "met": each.code, "share": scale * each.share} for each in matches)
+        hits.append({**hit, **(causes[at] if causes else NO_CAUSES), "general": general})
     query = {
         "words": tuple(dict.fromkeys(words)),
         "grammar": tuple(word for word in dict.fromkeys(tokenize(text)) if word not in content and word not in words),
@@ -250,6 +257,8 @@ MIN_WIDTH, MIN_WORD, MIN_FIELDS = 40, 8, 18
 """Minimum columns of a line, of a word, and of fields beside the numbers of a word, which else get their own line."""
 NAMES = 5
 """Number of shared names shown."""
+LEAST = 0.005
+"""The share from which on another word of public code is shown."""
 ABOUT = {"similarity": "alike", "idf": "idf"}
 _FILLER = "\0"
 
@@ -290,6 +299,9 @@ def reasons_lines(explanation: Mapping[str, Any], width: int, indent: int = 4) -
         causes.append(f"shared names: {', '.join(users)}{more}")
     if explanation["defines"]:
         causes.append(f"defines {', '.join(explanation['defines'])}")
+    if others := [each for each in explanation["general"] if each["word"] != each["met"] and each["share"] >= LEAST]:
+        said = ", ".join(f"{each['word']} -> {each['met']} {each['share']:.4f}" for each in others)
+        causes.append(f"public code: {said}")
     if explanation["title"]:
         causes.append(f"file name matches {', '.join(explanation['title'])}: {explanation['title_share']:.4f}")
     return lines + [line for cause in causes for line in _wrapped(cause, width, margin, margin + "  ")]

@@ -6,7 +6,10 @@ same file:
     lexical     BM25, divided by the best document's; words that are never in code count less (ncs.search.question)
     spelling    BM25 of other spellings of the query's words
     meaning     cosine to the query, if positive
-    learnt      z-score by the learned head, if positive, in an index that has one (ncs.search.unif)
+    general     words that stand for the query's in public code (ncs.learn.general), beyond CHANCE, times two shares of
+                the query by idf: what the best document by words does not have (the better a corpus meets the words,
+                the less it needs others), and what the head knows
+    learnt      z-score by the index's own learned head, if positive, where it has one (ncs.search.unif)
     name        overlap of its name and the query
     definition  it defines a symbol of the query
     proximity   words that are neighbors in the query are near each other in it
@@ -30,6 +33,7 @@ import numpy as np
 from ncs.errors import check_k, reading
 from ncs.files import read_json
 from ncs.learn.confidence import DEFAULT, FEATURES, load_model, load_weights
+from ncs.learn.general import GeneralScorer, general_head
 from ncs.search import signals
 from ncs.search.question import PROSE, SPELLING, Expansion, Intent, Kind, expand, read_intent
 from ncs.search.rankers import HEAD, Ranker, nearest
@@ -58,6 +62,9 @@ CODE = 0.5
 """Factor of `meaning` for queries that are code, where half of the words are variables, which vectors ignore."""
 FAR = 6.0
 """Z-score by a learned head with the value 1: that of the best documents of a large corpus."""
+CHANCE = 0.3
+"""The score by the general head that three of four random functions do not have; right ones have .6 at
+the median of web queries, and .4 at the fifth percentile."""
 WEIGHT = "weight.json"
 """The weight of a head, determined by calibration (ncs.build.calibration), among its statistics."""
 
@@ -74,6 +81,7 @@ class Weights:
     consensus: float = 2.5
     title: float = 0.8
     neighbours: float = 0.5
+    general: float = 1.2
     head: float = 0.0
 
 
@@ -100,11 +108,12 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The open parts of the default ranker. head: of an index with a learned head of positive weight."""
+    """The open parts of the default ranker. general, head: None where they have no weight."""
 
     lexical: Bm25Ranker
     dense: NcsRanker
     facts: DocumentFacts
+    general: GeneralScorer | None = None
     head: UnifRanker | None = None
 
 
@@ -163,6 +172,8 @@ class HybridRanker(Ranker):
         own = {**built, **tuned, **self._given}
         if snapshot.distrust or not (snapshot.statistics / HEAD).is_dir():
             own["head"] = 0.0
+        if not snapshot.description.config.get("general", True):
+            own["general"] = 0.0
         self.weights = Weights(**{name: own.get(name, default) for name, default in asdict(Weights()).items()})
         self.config = {**asdict(self.weights), **asdict(self.settings)}
         self.parts = ("bm25", "ncs_centred", *([HEAD] if self.weights.head else []))
@@ -170,8 +181,11 @@ class HybridRanker(Ranker):
     def compose(self, rankers: Sequence[Ranker]) -> None:
         """Take the open parts."""
         lexical, dense, *heads = rankers
-        head = cast("UnifRanker", heads[0]) if heads else None
-        self._open = Parts(cast("Bm25Ranker", lexical), cast("NcsRanker", dense), self._ready(self._facts), head)
+        lexical, dense, facts = cast("Bm25Ranker", lexical), cast("NcsRanker", dense), self._ready(self._facts)
+        general = None
+        if self.weights.general:
+            general = GeneralScorer(general_head(), facts.words, lexical.postings.statistics.mean_length)
+        self._open = Parts(lexical, dense, facts, general, cast("UnifRanker", heads[0]) if heads else None)
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows, by (-score, row); raises BadInput for k < 1."""
@@ -241,6 +255,13 @@ class HybridRanker(Ranker):
             "name": name,
             "definition": signals.definition_scores(facts.definitions, intent, rows, inside),
         }
+        hearing = weights.general * max(0.0, 1 - best / max(sum(idf.values()), 1e-9))
+        if parts.general:
+            hearing *= parts.general.known_share(idf)
+            heard = parts.general.scores(intent.words, rows)
+            if ablated:
+                heard[rows == ablated.row] = ablated.general
+            features["general"] = np.maximum(heard - CHANCE, 0.0)
         titles = weights.title * files.title_match(idf, rows)
         beside = weights.neighbours * signals.file_support(files.files_of(rows), base)
         near = signals.proximity(words, stems, rows, stem_all(intent.words), idf)
@@ -248,6 +269,7 @@ class HybridRanker(Ranker):
             "lexical": (pool.lexical - pool.spelling) / best,
             "spelling": pool.spelling / best,
             "meaning": weights.meaning * features["meaning"],
+            **({"general": hearing * features["general"]} if parts.general else {}),
             **({"learnt": weights.head * pool.head} if parts.head else {}),
             "consensus": weights.consensus * consensus.gate * consensus.scores(facts.uses, rows),
             "file": inside * (titles + beside),
@@ -266,15 +288,16 @@ class HybridRanker(Ranker):
 
     def internals(self) -> Internals:
         """All of its parts."""
-        lexical, dense, facts = self.open_parts.lexical, self.open_parts.dense, self.open_parts.facts
-        return Internals(lexical.postings, dense.encoder, dense.vectors, facts, self.weights.title)
+        parts, weights = self.open_parts, self.weights
+        postings, dense = parts.lexical.postings, parts.dense
+        return Internals(postings, dense.encoder, dense.vectors, parts.facts, weights.title, parts.general)
 
 
 def of_kind(weights: Weights, settings: Settings, kind: Kind) -> tuple[Weights, Settings]:
     """Weights and settings for a kind of query. For pasted code only words and vectors count."""
     if kind != "code":
         return weights, settings
-    plain = Weights(CODE * weights.meaning, 0.0, weights.definition, 0.0, 0.0, 0.0, weights.head)
+    plain = Weights(CODE * weights.meaning, 0.0, weights.definition, 0.0, 0.0, 0.0, weights.general, weights.head)
     return plain, replace(settings, spelling=0.0, role=1.0, outline=1.0, body=1.0, unfinished=1.0, saturation=1.0)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ncs.learn.general import GeneralScorer
     from ncs.learn.tfidf import TfidfEncoder
     from ncs.search.question import Expansion, Intent
     from ncs.search.signals import Evidence
@@ -21,7 +22,8 @@ class AblatedScores:
     """The scores of a document without the field that a synthetic query was taken from.
 
     lexical and spelling: as the signals count words; plain: every word of the query once. coverage: the part of
-    the query's idf that its other words have. name: None if the field is not the name. head: z-score by a learned head.
+    the query's idf that its other words have. name: None if the field is not the name. general: of the general head.
+    head: z-score by a learned head.
     """
 
     row: int
@@ -31,6 +33,7 @@ class AblatedScores:
     name: float | None = None
     spelling: float = 0.0
     plain: float = 0.0
+    general: float = 0.0
     head: float = 0.0
 
 
@@ -104,3 +107,4 @@ class Internals:
     vectors: Vectors | None = None
     facts: DocumentFacts | None = None
     title: float = 0.0
+    general: GeneralScorer | None = None

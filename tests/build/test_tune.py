@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ncs.build.calibration import verdict
-from ncs.build.tune import Example, Gain, cross_validate, fit_factors
+from ncs.build.tune import Example, cross_validate, fit_factors
 
 
 def examples(good: int, n: int = 40) -> list[Example]:
@@ -49,23 +48,3 @@ def test_the_reciprocal_rank_counts_ties_against_the_right_one() -> None:
     ranks = [example.reciprocal_rank(np.array(factors)) for factors in ([1.0, 0.0], [1.0, 1.0], [0.0, 1.0])]
     assert ranks == [1 / 2, 1 / 2, 1]
     assert Example(example.signals, np.zeros(0, np.int64)).reciprocal_rank(np.ones(2)) == 0
-
-
-UP, EVEN, DOWN = (Gain(60, 2.0, 2.0 + by, by - 0.1, by + 0.1) for by in (0.5, 0.0, -0.5))
-
-
-@pytest.mark.parametrize(
-    ("overall", "by_name", "doc_ranks", "used", "why"),
-    [
-        (UP, EVEN, EVEN, True, "by +0.50 [+0.40, +0.60] standard deviations, and lowers no kind of query"),
-        (EVEN, EVEN, EVEN, False, "it lifts right functions no higher than ncs_centred does"),
-        (UP, DOWN, EVEN, False, "it puts right functions of name queries lower than ncs_centred does"),
-        (UP, UP, DOWN, False, "it lowers the mean reciprocal rank of doc queries by 0.500"),
-    ],
-)
-def test_a_head_is_used_where_it_lifts_right_functions_and_lowers_no_rank(
-    overall: Gain, by_name: Gain, doc_ranks: Gain, used: bool, why: str
-) -> None:
-    helps, text = verdict({"doc": UP, "name": by_name, "all": overall}, {"doc": doc_ranks, "all": EVEN})
-    assert helps == used
-    assert why in text

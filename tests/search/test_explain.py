@@ -166,10 +166,14 @@ def test_a_function_with_words_newer_than_the_word_vectors_is_explained(tmp_path
     (tmp_path / "src" / "new.py").write_text("def zebra(quokka):\n    return quokka.read()\n")
     updated, _ = Index.update(tmp_path / "index")
     with updated as index:
-        explanation = index.results("zebra opens", 1, explain=True).explanation
+        explanation = index.results("zebra quokka opens", 1, explain=True).explanation
     assert explanation is not None
     (hit,) = explanation.hits
-    assert [(word["word"], word["met"]) for word in hit["words"]] == [("zebra", "zebra"), ("opens", None)]
+    assert [(word["word"], word["met"]) for word in hit["words"]] == [
+        ("zebra", "zebra"),
+        ("quokka", "quokka"),
+        ("opens", None),
+    ]
 
 
 def test_shared_names_are_used_by_the_hit_and_counted_in_the_repositories_of_the_pool(index: Index) -> None:

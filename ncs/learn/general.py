@@ -1,0 +1,223 @@
+"""The general head: what public code teaches about the words that people search with, part of the package.
+
+An index knows the words of the code it reads. This head, learned from pairs of documentation and code of many public
+repositories (`ncs train general`), knows which other words stand for them. It is computed for the best candidates of a
+query, from the words that an index holds anyway, so an index stores nothing for it. With the impact w(u, d) of a word u
+in a function d (BM25's, without idf: ncs.learn.translation), query words t, and learned vectors and weights of words:
+
+    vectors     max(0, cos(sum over t of a_t q_t, sum over u of b_u w(u, d) c_u))
+    match(t)    sum over u of w(u, d) * e_u * (max(0, cos(r_t, s_u)) ** power + same * [t is u])
+    score       vectors + sum over t of g_t * match(t) / (match(t) + half) / sum over t of g_t
+
+On disk: `general.json` (settings), `vocabulary.*` (V stems), `tables.npy` (int8 [4, V, d]: q, c, r, s), `scales.npy`
+(float16 [4, V]: what a row of a table is multiplied by) and `weights.npy` (float16 [4, V]: logarithms of a, b, g, e).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ncs.errors import BROKEN, BadInput, IndexDamaged
+from ncs.files import map_array, read_json, save_array
+from ncs.learn.tfidf import unit_rows
+from ncs.learn.translation import FIELD_WEIGHTS, K1, READ, B
+from ncs.storage.arrays import distinct, starts_of_runs
+from ncs.text.stems import stem_all
+from ncs.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from ncs.storage.words import WordReader
+    from ncs.types import Field, Matrix, Rows, Scores
+
+    Ids = NDArray[np.integer[Any]]
+
+FORMAT = 1
+FOLDER = Path(__file__).parents[1] / "models" / "general"
+"""The head of this package."""
+_FIELDS = tuple(name for name in READ for _ in range(int(FIELD_WEIGHTS[name])))
+"""A name counts three times."""
+_QUERY, _CODE, _ASKED, _SAID = range(4)
+"""Numbers of the tables q, c, r and s, and of their weights."""
+UNKNOWN, UNREAD = -1, -2
+
+
+class Match(NamedTuple):
+    """A word of the query, the word of a function that stands for it most, and the share of the score, 0 to 1."""
+
+    query: str
+    code: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralHead:
+    """The arrays of the head."""
+
+    stems: Vocabulary
+    tables: NDArray[np.int8]
+    scales: NDArray[np.float16]
+    weights: NDArray[np.float16]
+    power: float
+    half: float
+    same: float
+
+    def vectors(self, table: int, ids: Ids) -> Matrix:
+        """Rows of one of the tables, [len(ids), d]."""
+        return np.asarray(self.tables[table, ids] * self.scales[table, ids, None].astype(np.float32), np.float32)
+
+    def factors(self, table: int, ids: Ids) -> Matrix:
+        """The weights that belong to these rows, [len(ids)]."""
+        return np.asarray(np.exp(self.weights[table, ids].astype(np.float32)))
+
+    def save(self, folder: Path) -> None:
+        """Write all files, `general.json` last."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.stems.save(folder)
+        for name in ("tables", "scales", "weights"):
+            save_array(folder / f"{name}.npy", getattr(self, name))
+        settings = {"format": FORMAT, "power": self.power, "half": self.half, "same": self.same}
+        (folder / "general.json").write_text(json.dumps(settings) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> GeneralHead:
+        """Memory-mapped; raises BadInput where there is none, IndexDamaged for files that do not fit each other."""
+        if not (folder / "general.json").is_file():
+            raise BadInput(f"there is no general head in {folder}; make one with: ncs train general")
+        try:
+            about = read_json(folder / "general.json")
+            if not isinstance(about, dict) or about["format"] != FORMAT:
+                raise ValueError("it is of another version of ncs")
+            stems = Vocabulary.load(folder)
+            tables = map_array(folder / "tables.npy", np.int8, 3)
+            scales, weights = (map_array(folder / f"{name}.npy", np.float16, 2) for name in ("scales", "weights"))
+            if any(array.shape[:2] != (4, len(stems)) for array in (tables, scales, weights)):
+                raise ValueError("its files do not fit each other")
+            return cls(stems, tables, scales, weights, *(float(about[name]) for name in ("power", "half", "same")))
+        except (*BROKEN, OSError) as error:
+            raise IndexDamaged(f"cannot read the general head in {folder} ({error}); install ncs again") from error
+
+
+@cache
+def general_head(folder: Path = FOLDER) -> GeneralHead:
+    """The head of this package, loaded once."""
+    return GeneralHead.load(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Impacts:
+    """The impacts of the head's stems in n functions: the function of each [m], the distinct stems [s], the place of
+    each among them [m], and the impacts [m]."""
+
+    n: int
+    owners: Ids
+    stems: Ids
+    places: Ids
+    values: Matrix
+
+    def dense(self) -> Matrix:
+        """As a matrix [n, s]."""
+        matrix: Matrix = np.zeros((self.n, len(self.stems)), np.float32)
+        matrix[self.owners, self.places] = self.values
+        return matrix
+
+
+@dataclass(slots=True)
+class GeneralScorer:
+    """The head over the words of an index. mean_length: of its functions, in words weighted by field."""
+
+    head: GeneralHead
+    words: WordReader
+    mean_length: float
+    _stem_ids: NDArray[np.int32] = field(init=False)
+    """Word id -> stem of the head, UNKNOWN or UNREAD; filled as words are read."""
+
+    def __post_init__(self) -> None:
+        self._stem_ids = np.full(len(self.words.vocabulary), UNREAD, np.int32)
+
+    def query_ids(self, words: Sequence[str]) -> Ids:
+        """The stems of a query's words that the head knows, in order, each once."""
+        ids = self.head.stems.ids_of(list(dict.fromkeys(stem_all(words))))
+        return ids[ids >= 0]
+
+    def known_share(self, idf: Mapping[str, float]) -> float:
+        """The share of a query that the head knows, 0 to 1. idf: of the query's stems."""
+        known = sum(weight for stem, weight in idf.items() if stem in self.head.stems)
+        return known / max(sum(idf.values()), 1e-9)
+
+    def scores(self, query: Sequence[str], rows: Rows, without: Field | None = None) -> Scores:
+        """Scores of rows for the words of a query, 0 to 2, [len(rows)]; 0 where the head knows no word of it.
+
+        without: a field that is not read.
+        """
+        ids = self.query_ids(query)
+        if not len(ids) or not len(rows):
+            return np.zeros(len(rows))
+        impacts = self._impacts(rows, without)
+        scores: Scores = self._cosines(ids, impacts) + self._matches(ids, impacts).sum(axis=1)
+        return scores
+
+    def explain(self, query: Sequence[str], row: int) -> list[Match]:
+        """Which word of a row stands for each word of a query, most important first."""
+        ids, impacts = self.query_ids(query), self._impacts(np.array([row]))
+        if not len(ids) or not len(impacts.stems):
+            return []
+        best = (self._table(ids, impacts.stems) * impacts.dense()[0]).argmax(axis=1)
+        shares, word = self._matches(ids, impacts)[0].tolist(), self.head.stems.word
+        pairs = zip(ids.tolist(), impacts.stems[best].tolist(), shares, strict=True)
+        matches = [Match(word(asked), word(said), share) for asked, said, share in pairs if share > 0]
+        return sorted(matches, key=lambda match: -match.share)
+
+    def _impacts(self, rows: Rows, without: Field | None = None) -> _Impacts:
+        words, offsets = self.words.select_rows([name for name in _FIELDS if name != without], rows)
+        lengths = np.diff(offsets)
+        stems, owners = self._stems_of(words).astype(np.int64), np.repeat(np.arange(len(rows)), lengths)
+        known, n = stems >= 0, len(self.head.stems)
+        cells = np.sort(owners[known] * n + stems[known])
+        starts = starts_of_runs(cells)
+        counts = np.diff(starts, append=len(cells))
+        owners, stems = np.divmod(cells[starts], n)
+        present = distinct(stems)
+        limits = K1 * (1 - B + B * lengths / max(self.mean_length, 1e-9))
+        impacts = (counts / (counts + limits[owners])).astype(np.float32)
+        return _Impacts(len(rows), owners, present, np.searchsorted(present, stems), impacts)
+
+    def _stems_of(self, ids: Ids) -> Ids:
+        """The head's stems of word ids, UNKNOWN for those without."""
+        stems = self._stem_ids[ids]
+        if (stems == UNREAD).any():
+            unread = distinct(ids[stems == UNREAD])
+            known = self.head.stems.ids_of(stem_all(map(self.words.vocabulary.word, unread.tolist())))
+            self._stem_ids[unread] = np.where(known < 0, UNKNOWN, known)
+            stems = self._stem_ids[ids]
+        return stems
+
+    def _cosines(self, ids: Ids, impacts: _Impacts) -> Scores:
+        """The positive cosines of a query and the functions, [n]."""
+        head, stems = self.head, impacts.stems
+        query = unit_rows(head.factors(_QUERY, ids)[None] @ head.vectors(_QUERY, ids))[0]
+        vectors = head.vectors(_CODE, stems) * head.factors(_CODE, stems)[:, None]
+        return np.asarray(np.maximum(unit_rows(impacts.dense() @ vectors) @ query, 0.0), np.float64)
+
+    def _matches(self, ids: Ids, impacts: _Impacts) -> Scores:
+        """What each word of a query adds to the score of each function, [n, len(ids)]."""
+        factors, table = self.head.factors(_ASKED, ids), self._table(ids, impacts.stems)
+        weighted = [np.bincount(impacts.owners, impacts.values * row[impacts.places], impacts.n) for row in table]
+        match: Scores = np.stack(weighted, axis=1)
+        return np.asarray(match / (match + self.head.half) * (factors / factors.sum()), np.float64)
+
+    def _table(self, ids: Ids, stems: Ids) -> Matrix:
+        """By how much stems of code stand for those of a query, [len(ids), len(stems)]."""
+        head = self.head
+        table = np.maximum(head.vectors(_ASKED, ids) @ head.vectors(_SAID, stems).T, 0.0) ** head.power
+        table[ids[:, None] == stems] += head.same
+        return np.asarray(table * head.factors(_SAID, stems), np.float32)

@@ -1,0 +1,109 @@
+"""The recipe of the general head: from repositories to the files of the package, resumed, and what 8 bits lose."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from corpora.ncs287 import read_links
+from corpora.pairs import read_pairs
+from ncs.index import Index
+from ncs.learn.general import GeneralHead, GeneralScorer
+from ncs.learn.heads import Head
+from ncs.learn.translation import impacts_of
+from tests import corpus
+from tests.corpora.test_codesearchnet_filters import MIT
+from tests.gitrepo import repository
+
+pytest.importorskip("torch", reason="needs the extra unif")
+
+from unif.__main__ import main
+from unif.general import quantized
+from unif.translation_data import SparsePairs
+
+LIST = Path(__file__).parents[2] / "corpora" / "general.txt"
+FUNCTION = '''def {verb}_{thing}(path, {thing}):
+    """{what} the {thing} of a {other}, if it is {how}."""
+    {other} = open_{other}(path)
+    {other}.{call}({thing})
+    return {other}.{how}({thing})
+'''
+VERBS = {"delete": "unlink", "create": "mkdir", "show": "render", "find": "lookup", "send": "emit", "wait": "sleep"}
+THINGS = ("file", "folder", "socket", "window", "user", "image", "record", "color", "timer", "packet")
+OTHERS = tuple(a + b + c for a in "bdfgk" for b in "aiou" for c in ("zam", "rex", "lop", "nud", "vix", "tek", "mop"))
+"""Words of no language: the training needs more words than a vector has numbers."""
+
+
+@pytest.fixture(scope="module")
+def repositories(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("general") / "repos"
+    for number in range(6):
+        code = [
+            FUNCTION.format(
+                verb=call, call=call, what=verb.title(), thing=thing, other=OTHERS[(60 * number + n) % 140], how=how
+            )
+            for n, ((verb, call), (thing, how)) in enumerate(
+                product(VERBS.items(), zip(THINGS, ("ready", "empty", "open", "broken", "known") * 2, strict=True))
+            )
+        ]
+        repository(root / f"owner+r{number}", {"LICENSE": MIT, "a.py": "\n\n".join(code)})
+    return root
+
+
+@pytest.mark.slow
+def test_the_recipe_makes_a_head_from_repositories_and_resumes(repositories: Path, tmp_path: Path) -> None:
+    run, apart = tmp_path / "run", tmp_path / "apart.jsonl"
+    apart.write_text("")
+    command = ["train", "general", "--repositories", str(repositories), "--apart", str(apart), "--out", str(run), "-q"]
+    settings = ["--epochs", "1", "--batch", "32", "--valid", "0.1"]
+    assert main([*command, *settings]) == 0
+    pairs = list(read_pairs(run / "pairs.jsonl.gz"))
+    assert {pair.license for pair in pairs} == {"MIT"}
+    assert len(pairs) > 100
+    first = {path.name: path.read_bytes() for path in (run / "general").iterdir()}
+    (run / "general" / "tables.npy").unlink()
+    assert main([*command, *settings]) == 0
+    assert {path.name: path.read_bytes() for path in (run / "general").iterdir()} == first
+
+    trained, counts = Head.load(run / "translation"), SparsePairs.load(run / "translation" / "pairs")
+    assert trained.translation is not None
+    head = GeneralHead.load(run / "general")
+    assert list(head.stems) == list(counts.stems)
+    with Index.build(repositories, tmp_path / "index", config=corpus.QUICK) as index:
+        words, rows = index.word_table(), np.arange(len(index))
+        postings = index._bm25().postings
+        tokens = _tokens(trained, index)
+        impacts, _ = impacts_of(words, tokens, float(postings.lengths().mean()))
+        query = "delete record"
+        ids = trained.query_ids(query)
+        cosines = trained.code.bags(impacts) @ trained.encode_queries([query])[0]
+        expected = np.maximum(cosines, 0) + trained.translation.scores(ids, impacts)
+        scorer = GeneralScorer(head, index.facts.words, postings.statistics.mean_length)
+        scores = scorer.scores(query.split(), rows)
+        assert np.abs(scores - expected).max() < 0.02  # of scores up to 2
+        assert np.corrcoef(scores, expected)[0, 1] > 0.999
+
+    fewer = quantized(trained, counts, 10)
+    each = [np.bincount(rows.indices, minlength=len(counts.stems)) for rows in (counts.query, counts.code)]
+    frequent = each[0] + each[1]
+    assert len(fewer.stems) == 10
+    least = min(frequent[counts.stems.id(stem)] for stem in fewer.stems)
+    assert sum(frequent > least) < 10
+    assert main(["train", "general", "--out", str(run), "-q"]) == 2
+
+
+def _tokens(head: Head, index: Index) -> object:
+    from ncs.learn.heads import tokens_of_words
+
+    return tokens_of_words(head.code, index.word_table().vocabulary)
+
+
+def test_the_list_of_repositories_is_one_of_archives_at_commits_with_their_licenses() -> None:
+    lines = [line for line in LIST.read_text().splitlines() if not line.startswith("#")]
+    assert len(read_links(LIST)) == len(lines) == len(set(lines)) > 200
+    assert all(len(line.partition(".zip")[0].rpartition("/")[2]) == 40 for line in lines)
+    licenses = {part for line in lines for part in line.partition("# ")[2].split(" AND ")}
+    assert licenses <= {"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Unlicense", "Zlib", "CC0-1.0"}

@@ -1,0 +1,100 @@
+"""Training of the general head (ncs.learn.general) from the repositories that `corpora/general.txt` lists.
+
+RUN/corpus/         functions and their documentation, in CodeSearchNet's shape (corpora.codesearchnet.pipeline)
+RUN/*.jsonl.gz      pairs of documentation and function, and of two functions of one name
+RUN/translation/    the training (unif.translation), float32
+RUN/general/        the head, int8; copied to ncs/models/general it is part of the package
+
+Each step resumes where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from corpora.codesearchnet import pairs
+from corpora.codesearchnet.duplicates import HeldOutFunctions
+from corpora.codesearchnet.pipeline import Rules, make_corpus
+from corpora.pairs import Pair, write_pairs
+from ncs.errors import BadInput
+from ncs.learn.general import GeneralHead
+from ncs.progress import Track, silent
+from ncs.text.vocabulary import Vocabulary
+from unif.data import PairFile, Sources
+from unif.translation import train as train_translation
+from unif.translation_data import SparsePairs
+
+if TYPE_CHECKING:
+    from ncs.learn.heads import Head
+    from unif.config import TranslationConfig
+    from unif.training import Trained
+
+STEMS = 23_000
+"""Stems that are kept, the most frequent ones: 4 tables of 128 bytes for each."""
+LEVELS = 127
+
+
+def train(
+    out: Path,
+    repositories: Sequence[Path],
+    files: Sequence[PairFile],
+    config: TranslationConfig,
+    *,
+    apart: Iterable[tuple[str, str]] = (),
+    device: str = "auto",
+    track: Track = silent,
+) -> Trained:
+    """Train the head on all repositories below these folders, and further files of pairs.
+
+    apart: functions kept for evaluation, (code, language): no pair may be like one.
+    """
+    make_corpus(repositories, out / "corpus", Rules(), track=track)
+    held_out = HeldOutFunctions(apart)
+    for name, read in (("pairs", _pairs), ("namesakes", _namesakes)):
+        if not (out / f"{name}.jsonl.gz").is_file():
+            rows = held_out.without(read(out / "corpus"), Counter())
+            write_pairs(track(rows, name, unit="pairs"), out / f"{name}.jsonl.gz")
+    own = [PairFile(out / f"{name}.jsonl.gz") for name in ("pairs", "namesakes")]
+    trained = train_translation(out / "translation", Sources((*own, *files)), config, device=device, track=track)
+    quantized(trained.head, SparsePairs.load(out / "translation" / "pairs")).save(out / "general")
+    return trained
+
+
+def _pairs(corpus: Path) -> Iterator[Pair]:
+    return pairs.pairs(corpus)
+
+
+def _namesakes(corpus: Path) -> Iterator[Pair]:
+    return pairs.namesakes([corpus])
+
+
+def quantized(head: Head, counts: SparsePairs, stems: int = STEMS) -> GeneralHead:
+    """The head of the `stems` most frequent stems, its tables in 8 bits: each row by the largest of its numbers.
+
+    Frequent is a stem by the pairs that have it in the question or in the function.
+    """
+    translation = head.translation
+    if translation is None:
+        raise BadInput("the general head needs a translation")
+    pairs_with = sum(np.bincount(rows.indices, minlength=len(counts.stems)) for rows in (counts.query, counts.code))
+    kept = np.sort(np.argsort(-pairs_with, kind="stable")[:stems])
+    towers = (head.query.arrays, head.code.arrays)
+    tables = [*(tower["table"] for tower in towers), translation.query, translation.code]
+    weights = [*(tower["scores"][:, 0] for tower in towers), translation.query_weights, translation.code_weights]
+    rows = np.stack([np.asarray(table[1:][kept], np.float32) for table in tables])  # [4, stems, d]
+    scales = np.maximum(np.abs(rows).max(axis=2) / LEVELS, 1e-6).astype(np.float16)
+    words = list(counts.stems)
+    return GeneralHead(
+        Vocabulary.of(words[at] for at in kept),
+        np.rint(rows / scales[..., None].astype(np.float32)).clip(-LEVELS, LEVELS).astype(np.int8),
+        scales,
+        np.stack([np.asarray(each[1:][kept], np.float16) for each in weights]),
+        translation.power,
+        translation.half,
+        translation.same,
+    )
