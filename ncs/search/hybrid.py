@@ -8,7 +8,7 @@ same file:
     meaning     cosine to the query, if positive
     general     words that stand for the query's in public code (ncs.learn.general), beyond CHANCE, times two shares of
                 the query by idf: what the best document by words does not have (the better a corpus meets the words,
-                the less it needs others), and what the head knows
+                the less it needs others), and what the head knows; half of it where consensus is believed
     learnt      z-score by the index's own learned head, if positive, where it has one (ncs.search.unif)
     name        overlap of its name and the query
     definition  it defines a symbol of the query
@@ -257,7 +257,7 @@ class HybridRanker(Ranker):
         }
         hearing = weights.general * max(0.0, 1 - best / max(sum(idf.values()), 1e-9))
         if parts.general:
-            hearing *= parts.general.known_share(idf)
+            hearing *= parts.general.known_share(idf) * (1 - consensus.gate / 2)
             heard = parts.general.scores(intent.words, rows)
             if ablated:
                 heard[rows == ablated.row] = ablated.general
