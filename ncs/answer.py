@@ -75,8 +75,9 @@ def ask(
 def ask_similar(index: Index, place: str, k: int = 10, *, code: bool = True, **filters: str | None) -> Answer:
     """Functions similar to the one at FILE:LINE, as `similar_to`."""
     from ncs.search.similar import function_at, parse_place
+    from ncs.workers import run_limited
 
-    return similar_to(index, function_at(*parse_place(place)), place, k, code=code, **filters)
+    return similar_to(index, run_limited(function_at, *parse_place(place)), place, k, code=code, **filters)
 
 
 def similar_to(

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import cache
 from multiprocessing import util
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -20,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from ncs.errors import NcsError
+from ncs.errors import BadInput, NcsError
 
 T = TypeVar("T")
 START_SECONDS = 120
@@ -29,6 +30,10 @@ ORPHAN_SECONDS = 5
 """After its time limit a task ends even if nobody is left to kill it."""
 _starting = threading.Lock()
 """Held while a process starts, as `__main__` and the working folder are hidden from it."""
+
+
+PARSE_SECONDS, PARSE_MEMORY = 30.0, 1 << 30
+"""Limits of `run_limited`."""
 
 
 class TaskKilled(NcsError):
@@ -219,6 +224,19 @@ def _set_alarm(seconds: float | None) -> None:
     """Let the system end this process then, if the parent is gone and no thread of it gets a turn."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds or 0)
+
+
+def run_limited(function: Callable[..., T], *arguments: object) -> T:
+    """The result of a function that parses code, from a process of its own; BadInput where it goes over a limit."""
+    try:
+        return _parsers().submit(function, *arguments, seconds=PARSE_SECONDS).result()
+    except TaskKilled as error:
+        raise BadInput(f"this code cannot be parsed ({error}); name or send other code") from None
+
+
+@cache
+def _parsers() -> Workers:
+    return Workers(2, memory=PARSE_MEMORY)
 
 
 def limit_memory(memory: int) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ncs.files import read_regular
 from ncs.storage.files import FileTable
 
 if TYPE_CHECKING:
@@ -82,9 +83,10 @@ class SourceLocator:
         """The current place of a hit's function; None if there is no readable file."""
         path = self.path_of(hit["repository"], hit["path"])
         try:
-            if path is None or path.stat().st_size > MAX_BYTES:
+            if path is None:
                 return None
-            lines = path.read_text("utf-8", "replace").split("\n")
+            text = read_regular(path, MAX_BYTES).decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+            lines = text.split("\n")
         except OSError:
             return None
         code = hit["code"]

@@ -12,7 +12,9 @@ import numpy as np
 from ncs.errors import BadInput, SourceError, check_k
 from ncs.extract import extract, readers
 from ncs.extract.languages import installed
+from ncs.files import read_regular
 from ncs.search.aroma import cached_features, similarity
+from ncs.sources.filters import Limits
 from ncs.storage.arrays import top
 from ncs.storage.documents import LINE
 from ncs.storage.file_roles import OUTLINES
@@ -53,7 +55,7 @@ def function_at(file: Path, line: int) -> Document:
     if not readers.readable(file.name):
         raise BadInput(f"{file} is in no language that ncs reads; name a source file")
     try:
-        source = file.read_bytes()
+        source = read_regular(file, Limits().notebook_bytes)
     except OSError as error:
         raise SourceError(f"cannot read {file} ({error.strerror}); name a source file") from error
     return _innermost(readers.read(source, "", file.resolve().as_posix())[0], line, called=str(file))

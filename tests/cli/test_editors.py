@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +101,14 @@ def test_an_editor_that_fails_is_reported_in_one_line(project: Path) -> None:
         open_in_editor(hit, locator, {"VISUAL": "false"})
     with pytest.raises(BadInput, match="cannot start no-such-editor: No such file"):
         open_in_editor(hit, locator, {"EDITOR": "no-such-editor"})
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes of this kind")
+def test_a_hit_whose_file_became_a_pipe_is_not_waited_for(project: Path) -> None:
+    hit, locator = hit_of(project, "open dock")
+    (project / "src" / "dock.py").unlink()
+    os.mkfifo(project / "src" / "dock.py")
+    assert locator.locate(hit) is None
 
 
 def test_files_of_repositories_of_one_name_are_told_apart_both_ways(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from ncs.search.aroma import features, similarity
 from ncs.search.similar import SHARED, candidates, function_at, parse_place, without
 from ncs.text.tokens import field_tokens
 from ncs.types import Document, Location
-from tests.command import ncs
+from tests.command import invoke, ncs
 
 HIDE = "app/src/Keyboards.java"
 OWN = """class Own {
@@ -57,6 +59,23 @@ def test_the_innermost_function_at_a_line_is_meant_and_else_the_nearest_is_named
         function_at(own.with_name("notes.txt"), 1)
     with pytest.raises(SourceError, match="No such file"):
         function_at(own.with_name("None.java"), 1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes of this kind")
+def test_a_pipe_under_the_name_of_a_source_file_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.java")
+    with pytest.raises(SourceError, match="not a regular file"):
+        function_at(tmp_path / "pipe.java", 1)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux only")
+def test_code_that_takes_too_much_memory_to_parse_ends_similar_with_one_line(demo: Path, tmp_path: Path) -> None:
+    (tmp_path / "Evil.java").write_text("class A { void f() { " + "a<" * 15_000 + " } }")
+    run = invoke("similar", "Evil.java:1", "-i", str(demo / ".ncs"), cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith("ncs: this code cannot be parsed (")
+    assert run.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("place", ["Own.java", "Own.java:", ":3", "Own.java:0", "Own.java:x", "Own.java:-1"])

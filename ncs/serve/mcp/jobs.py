@@ -1,4 +1,4 @@
-"""Work beside the server, in other processes: builds and updates (`python -m ncs.serve.mcp.jobs`), parsing of code."""
+"""Builds and updates beside the server, in processes of their own (`python -m ncs.serve.mcp.jobs`)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from typing import Literal, TypeVar
-
-from ncs.errors import BadInput
-from ncs.workers import TaskKilled, Workers
 
 T = TypeVar("T")
 
@@ -26,9 +22,6 @@ POLL = 0.05
 STOP_SECONDS = 5.0
 NICENESS = 5
 """Of a build: below what the person at the machine does."""
-PARSE_SECONDS = 30.0
-PARSE_MEMORY = 1 << 30
-"""Limits of what parses code."""
 
 
 @dataclass
@@ -79,19 +72,6 @@ class Job:
                     self._process.kill()
         with suppress(subprocess.TimeoutExpired):
             self._process.communicate(timeout=STOP_SECONDS)
-
-
-def run_limited(function: Callable[..., T], *arguments: object) -> T:
-    """The result of a function that parses code; BadInput where it goes over a limit."""
-    try:
-        return _workers().submit(function, *arguments, seconds=PARSE_SECONDS).result()
-    except TaskKilled as error:
-        raise BadInput(f"this code cannot be parsed ({error}); name or send other code") from None
-
-
-@cache
-def _workers() -> Workers:
-    return Workers(2, memory=PARSE_MEMORY)
 
 
 def main(arguments: Sequence[str]) -> int:

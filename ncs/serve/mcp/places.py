@@ -14,15 +14,16 @@ import numpy as np
 
 from ncs.errors import BadInput, NcsError
 from ncs.extract.readers import read, readable
+from ncs.files import read_regular
 from ncs.index import Index
 from ncs.search.highlight import query_stems
-from ncs.search.locate_source import locator_of
+from ncs.search.locate_source import MAX_BYTES, locator_of
 from ncs.search.similar import function_at, parse_place
-from ncs.serve.mcp.jobs import run_limited
 from ncs.serve.mcp.projects import Project
 from ncs.sources import SourceFile, walk
 from ncs.storage.file_roles import OUTLINES
 from ncs.types import Document, Hit
+from ncs.workers import run_limited
 
 SCAN_SECONDS = 3.0
 SCAN_FILES = 30
@@ -110,7 +111,8 @@ def full_code(project: Project, index: Index | None, document: Document) -> str:
     if file is None or whole or (index is not None and index.snapshot.distrust):
         return document.code
     try:
-        lines = inside(project, index, file).read_bytes().decode("utf-8", "replace").split("\n")
+        source = read_regular(inside(project, index, file), MAX_BYTES)
+        lines = source.decode("utf-8", "replace").split("\n")
     except (OSError, NcsError):
         return document.code
     return "\n".join(lines[document.start_line - 1 : document.end_line])

@@ -16,13 +16,13 @@ from ncs.search.rankers import DEFAULT_RANKER
 from ncs.search.similar import function_in
 from ncs.serve.http.settings import MAX_QUERY, MAX_SOURCE
 from ncs.serve.live_index import LiveIndex
-from ncs.serve.mcp.jobs import run_limited
 from ncs.serve.mcp.pages import TOKEN_BYTES, Page, Row, code_page, escape, fill, row_of, short_notes, shorten
 from ncs.serve.mcp.places import document_at, filters, full_code, scan, shown_path
 from ncs.serve.mcp.projects import BUILDING, Project, Projects
 from ncs.storage.names import Symbol, folded, query_symbols
 from ncs.storage.snapshot import Description
 from ncs.types import Document
+from ncs.workers import run_limited
 
 INSTRUCTIONS = (
     "ncs finds functions of this project by what they do. Before grep, ask search_code in a few plain words; it "
