@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ncs.errors import BadInput, SourceError
 from ncs.index import Filters, Index
 from ncs.learn.confidence import is_confident
 from ncs.search.highlight import matched_words
@@ -77,7 +78,12 @@ def ask_similar(index: Index, place: str, k: int = 10, *, code: bool = True, **f
     from ncs.search.similar import function_at, parse_place
     from ncs.workers import run_limited
 
-    return similar_to(index, run_limited(function_at, *parse_place(place)), place, k, code=code, **filters)
+    file, line = parse_place(place)
+    try:
+        function = run_limited(function_at, file.absolute(), line)  # its process may be in another folder
+    except (BadInput, SourceError) as error:
+        raise type(error)(str(error).replace(str(file.absolute()), str(file))) from None
+    return similar_to(index, function, place, k, code=code, **filters)
 
 
 def similar_to(
