@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ncs.errors import BadInput, SourceError
 from ncs.index import Filters, Index
 from ncs.learn.confidence import is_confident
 from ncs.search.highlight import matched_words
@@ -79,10 +78,7 @@ def ask_similar(index: Index, place: str, k: int = 10, *, code: bool = True, **f
     from ncs.workers import run_limited
 
     file, line = parse_place(place)
-    try:
-        function = run_limited(function_at, file.absolute(), line)  # its process may be in another folder
-    except (BadInput, SourceError) as error:
-        raise type(error)(str(error).replace(str(file.absolute()), str(file))) from None
+    function = run_limited(function_at, file.absolute(), line, str(file))  # its process may be in another folder
     return similar_to(index, function, place, k, code=code, **filters)
 
 

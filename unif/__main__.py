@@ -146,8 +146,8 @@ def _train_general(options: argparse.Namespace) -> Trained:
     from unif.general import train
 
     apart = ((row.text("code"), row.text("language")) for file in options.apart for row in read_rows(file))
-    files, track = tuple(map(PairFile.parse, options.pairs)), tracker(options.quiet)
-    return train(options.out, options.repositories, files, config, apart=apart, device=options.device, track=track)
+    sources, track = Sources(tuple(map(PairFile.parse, options.pairs)), 0.0, options.leave_out), tracker(options.quiet)
+    return train(options.out, options.repositories, sources, config, apart=apart, device=options.device, track=track)
 
 
 def _summary(trained: Trained) -> str:

@@ -11,7 +11,8 @@ Each step resumes where it stopped.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ import numpy as np
 from corpora.codesearchnet import pairs
 from corpora.codesearchnet.duplicates import HeldOutFunctions
 from corpora.codesearchnet.pipeline import Rules, make_corpus
-from corpora.pairs import Pair, write_pairs
+from corpora.pairs import write_pairs
 from ncs.errors import BadInput
 from ncs.learn.general import GeneralHead
 from ncs.progress import Track, silent
@@ -42,35 +43,28 @@ LEVELS = 127
 def train(
     out: Path,
     repositories: Sequence[Path],
-    files: Sequence[PairFile],
+    sources: Sources,
     config: TranslationConfig,
     *,
     apart: Iterable[tuple[str, str]] = (),
     device: str = "auto",
     track: Track = silent,
 ) -> Trained:
-    """Train the head on all repositories below these folders, and further files of pairs.
+    """Train the head on all repositories below these folders, and on further sources.
 
     apart: functions kept for evaluation, (code, language): no pair may be like one.
     """
-    make_corpus(repositories, out / "corpus", Rules(), track=track)
-    held_out = HeldOutFunctions(apart)
-    for name, read in (("pairs", _pairs), ("namesakes", _namesakes)):
+    held_out, corpus = HeldOutFunctions(apart), out / "corpus"
+    make_corpus(repositories, corpus, Rules(), track=track)
+    own = {"pairs": pairs.pairs(corpus), "namesakes": pairs.namesakes([corpus])}
+    for name, rows in own.items():
         if not (out / f"{name}.jsonl.gz").is_file():
-            rows = held_out.without(read(out / "corpus"), Counter())
-            write_pairs(track(rows, name, unit="pairs"), out / f"{name}.jsonl.gz")
-    own = [PairFile(out / f"{name}.jsonl.gz") for name in ("pairs", "namesakes")]
-    trained = train_translation(out / "translation", Sources((*own, *files)), config, device=device, track=track)
+            write_pairs(track(held_out.without(rows, Counter()), name, unit="pairs"), out / f"{name}.jsonl.gz")
+    own_files = [PairFile(out / f"{name}.jsonl.gz") for name in own]
+    sources = replace(sources, files=[*own_files, *sources.files])
+    trained = train_translation(out / "translation", sources, config, device=device, track=track)
     quantized(trained.head, SparsePairs.load(out / "translation" / "pairs")).save(out / "general")
     return trained
-
-
-def _pairs(corpus: Path) -> Iterator[Pair]:
-    return pairs.pairs(corpus)
-
-
-def _namesakes(corpus: Path) -> Iterator[Pair]:
-    return pairs.namesakes([corpus])
 
 
 def quantized(head: Head, counts: SparsePairs, stems: int = STEMS) -> GeneralHead:

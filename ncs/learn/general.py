@@ -46,7 +46,7 @@ FOLDER = Path(__file__).parents[1] / "models" / "general"
 """The head of this package."""
 _FIELDS = tuple(name for name in READ for _ in range(int(FIELD_WEIGHTS[name])))
 """A name counts three times."""
-_QUERY, _CODE, _ASKED, _SAID = range(4)
+_QUERY, _CODE, _QUERY_WORD, _CODE_WORD = range(4)
 """Numbers of the tables q, c, r and s, and of their weights."""
 UNKNOWN, UNREAD = -1, -2
 
@@ -210,7 +210,7 @@ class GeneralScorer:
 
     def _matches(self, ids: Ids, impacts: _Impacts) -> Scores:
         """What each word of a query adds to the score of each function, [n, len(ids)]."""
-        factors, table = self.head.factors(_ASKED, ids), self._table(ids, impacts.stems)
+        factors, table = self.head.factors(_QUERY_WORD, ids), self._table(ids, impacts.stems)
         weighted = [np.bincount(impacts.owners, impacts.values * row[impacts.places], impacts.n) for row in table]
         match: Scores = np.stack(weighted, axis=1)
         return np.asarray(match / (match + self.head.half) * (factors / factors.sum()), np.float64)
@@ -218,6 +218,6 @@ class GeneralScorer:
     def _table(self, ids: Ids, stems: Ids) -> Matrix:
         """By how much stems of code stand for those of a query, [len(ids), len(stems)]."""
         head = self.head
-        table = np.maximum(head.vectors(_ASKED, ids) @ head.vectors(_SAID, stems).T, 0.0) ** head.power
+        table = np.maximum(head.vectors(_QUERY_WORD, ids) @ head.vectors(_CODE_WORD, stems).T, 0.0) ** head.power
         table[ids[:, None] == stems] += head.same
-        return np.asarray(table * head.factors(_SAID, stems), np.float32)
+        return np.asarray(table * head.factors(_CODE_WORD, stems), np.float32)

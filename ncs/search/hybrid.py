@@ -255,13 +255,13 @@ class HybridRanker(Ranker):
             "name": name,
             "definition": signals.definition_scores(facts.definitions, intent, rows, inside),
         }
-        hearing = weights.general * max(0.0, 1 - best / max(sum(idf.values()), 1e-9))
+        general_weight = weights.general * max(0.0, 1 - best / max(sum(idf.values()), 1e-9))
         if parts.general:
-            hearing *= parts.general.known_share(idf) * (1 - consensus.gate / 2)
-            heard = parts.general.scores(intent.words, rows)
+            general_weight *= parts.general.known_share(idf) * (1 - consensus.gate / 2)
+            scores = parts.general.scores(intent.words, rows)
             if ablated:
-                heard[rows == ablated.row] = ablated.general
-            features["general"] = np.maximum(heard - CHANCE, 0.0)
+                scores[rows == ablated.row] = ablated.general
+            features["general"] = np.maximum(scores - CHANCE, 0.0)
         titles = weights.title * files.title_match(idf, rows)
         beside = weights.neighbours * signals.file_support(files.files_of(rows), base)
         near = signals.proximity(words, stems, rows, stem_all(intent.words), idf)
@@ -269,7 +269,7 @@ class HybridRanker(Ranker):
             "lexical": (pool.lexical - pool.spelling) / best,
             "spelling": pool.spelling / best,
             "meaning": weights.meaning * features["meaning"],
-            **({"general": hearing * features["general"]} if parts.general else {}),
+            **({"general": general_weight * features["general"]} if parts.general else {}),
             **({"learnt": weights.head * pool.head} if parts.head else {}),
             "consensus": weights.consensus * consensus.gate * consensus.scores(facts.uses, rows),
             "file": inside * (titles + beside),

@@ -47,18 +47,20 @@ def parse_place(place: str) -> tuple[Path, int]:
     return Path(file), int(line)
 
 
-def function_at(file: Path, line: int) -> Document:
+def function_at(file: Path, line: int, called: str = "") -> Document:
     """The innermost function of a source file at a line, 1-based; its path is the file's whole path.
 
-    Raises SourceError if the file cannot be read, BadInput if no function is at the line.
+    called: the name of the file in errors. Raises SourceError if the file cannot be read, BadInput if no function is at
+    the line.
     """
+    called = called or str(file)
     if not readers.readable(file.name):
-        raise BadInput(f"{file} is in no language that ncs reads; name a source file")
+        raise BadInput(f"{called} is in no language that ncs reads; name a source file")
     try:
         source = read_regular(file, Limits().notebook_bytes)
     except OSError as error:
-        raise SourceError(f"cannot read {file} ({error.strerror}); name a source file") from error
-    return _innermost(readers.read(source, "", file.resolve().as_posix())[0], line, called=str(file))
+        raise SourceError(f"cannot read {called} ({error.strerror}); name a source file") from error
+    return _innermost(readers.read(source, "", file.resolve().as_posix())[0], line, called)
 
 
 def function_in(source: bytes, language: str, line: int | None, *, called: str) -> Document:

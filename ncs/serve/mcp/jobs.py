@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
-
-T = TypeVar("T")
+from typing import Literal
 
 Kind = Literal["build", "update"]
 POLL = 0.05

@@ -64,11 +64,11 @@ def document_at(project: Project, index: Index | None, place: str) -> Document:
             return index.documents.document(row)
     file = inside(project, index, path)
     try:
-        function = run_limited(function_at, file, line)
-    except BadInput as error:
+        function = run_limited(function_at, file, line, path.as_posix())
+    except BadInput:
         if index is not None and (enclosing := _enclosing_document(index, names, line)) is not None:
             return enclosing
-        raise BadInput(str(error).replace(str(file), path.as_posix())) from None
+        raise
     relative, name = file.relative_to(project.root.resolve()).as_posix(), project.root.name
     return replace(function, id=f"{name}/{relative}:{function.start_line}", repository=name, path=relative)
 
