@@ -17,7 +17,7 @@ same file:
     file        its file is named like the query, and has other good candidates
 
 Proximity and file count by 1 / the effective number of repositories among the candidates, consensus by a gate that
-opens with that number. The candidates decide, not a setting. Signals are in ncs.search.signals.
+opens with that number and with the share of candidates that fit. The candidates decide, not a setting. Signals are in ncs.search.signals.
 """
 
 from __future__ import annotations

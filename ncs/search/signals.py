@@ -7,7 +7,8 @@ each name a that they use (called functions, types, constants):
     consensus(d) = sum of lift(a) over the names of d among the strongest / sum of lift over the strongest
 
 R(a) is the number of repositories among those documents that use a. Only a name used by many projects is an idiom, so
-the weight of the signal depends on how many repositories use the leading names; inside one repository it is 0.
+the weight of the signal depends on how many repositories use the leading names; inside one repository it is 0. And only
+where many documents fit the query do they share one: where the scores of those that vote fall off, few do.
 
 File: it helps inside one project, where queries ask for places; over many projects it would lift whole folders named
 like the query. Its weight is 1 / the effective number of repositories among the candidates.
@@ -51,6 +52,8 @@ STRONGEST = 25
 LEADING = 5
 HALF, STEEPNESS = 6.0, 2.0
 """The gate is .5 if the leading names are used by HALF repositories each, on average."""
+DENSE, DENSE_STEEPNESS = 0.55, 0.04
+"""And where the candidates that vote have DENSE of the score of the best one, on average: then many answer."""
 NEIGHBORS = 100
 """Candidates whose file and repository count as evidence."""
 
@@ -58,19 +61,20 @@ NEIGHBORS = 100
 @dataclass(frozen=True, slots=True)
 class Consensus:
     """Names shared by the best candidates: ids int64 and lifts float64, strongest first; support: mean number of
-    repositories that use each leading name.
+    repositories that use each leading name; density: mean score of the candidates that vote, of the best one's.
     """
 
     names: NDArray[np.int64]
     lifts: Scores
     support: float
+    density: float = 1.0
 
     @property
     def gate(self) -> float:
-        """The weight by support in repositories, 0 to 1; 0 for one repository."""
+        """The weight by support in repositories and density, 0 to 1; 0 for one repository."""
         if self.support <= 1:
             return 0.0
-        return float(1 / (1 + np.exp(-(self.support - HALF) / STEEPNESS)))
+        return _logistic((self.support - HALF) / STEEPNESS) * _logistic((self.density - DENSE) / DENSE_STEEPNESS)
 
     def scores(self, uses: Uses | NameUses, rows: Rows) -> Scores:
         """The share of the lifts of each row's names, 0 to 1, [len(rows)]."""
@@ -83,6 +87,10 @@ class Consensus:
         at = np.minimum(np.searchsorted(names, ids), len(names) - 1)
         owners = np.repeat(np.arange(len(rows)), lengths)
         return np.bincount(owners, np.where(names[at] == ids, lifts[at], 0.0), minlength=len(rows)) / total
+
+
+def _logistic(x: float) -> float:
+    return float(1 / (1 + np.exp(-x)))
 
 
 def agree(uses: Uses | NameUses, repositories: NDArray[np.int32], rows: Rows, weights: Scores) -> Consensus:
@@ -102,7 +110,7 @@ def agree(uses: Uses | NameUses, repositories: NDArray[np.int32], rows: Rows, we
     rarity = np.log((len(uses) + 1) / (uses.documents[names] + 1))
     lifts = shares * rarity * np.log1p(support)
     order = np.lexsort((uses.names.ranks(names), -lifts))[:STRONGEST]
-    return Consensus(names[order], lifts[order], float(support[order][:LEADING].mean()))
+    return Consensus(names[order], lifts[order], float(support[order][:LEADING].mean()), float(weights.mean()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +374,8 @@ def quality_factors(
     return result
 
 
-SATURATION = 0.5
+SATURATION = 0.85
+"""Of a file that answers, further functions often answer too; .5 hides them, 1 lets a file fill the first ten."""
 
 
 def saturated(
@@ -382,10 +391,10 @@ def saturated(
     scores: in any order, not negative. files: a number for each; a negative one is of no file. Greedy, best first,
     ties by position. clusters: of near duplicates, negative for none; only the first of each is taken.
 
-    >>> saturated(np.array([1.0, 0.9, 0.6]), np.array([7, 7, 8]), 3)
+    >>> saturated(np.array([1.0, 0.9, 0.6]), np.array([7, 7, 8]), 3, factor=0.5)
     [(0, 1.0), (2, 0.6), (1, 0.45)]
     >>> saturated(np.array([1.0, 0.9, 0.6]), np.array([7, 7, 8]), 3, clusters=np.array([-1, 5, 5]))
-    [(0, 1.0), (2, 0.6)]
+    [(0, 1.0), (1, 0.765)]
     """
     queues: dict[int, list[int]] = {}  # positions of each file, the best last
     for at in np.lexsort((np.arange(len(scores)), -scores))[::-1].tolist():

@@ -42,6 +42,12 @@ def test_one_repository_alone_is_no_consensus() -> None:
     assert 0 < agree(names, np.array([4, 5]), rows, weights).gate < 0.2
 
 
+def test_few_good_candidates_among_many_are_no_consensus() -> None:
+    names, rows = uses(*[("hide",)] * 12), np.arange(12)
+    gates = [agree(names, rows, rows, np.array([1.0] + [rest] * 11)).gate for rest in (0.2, 0.5, 0.8)]
+    assert gates[0] < 0.01 < gates[1] < 0.5 < gates[2]
+
+
 @pytest.mark.parametrize(("names", "score"), [((), 1.0), (("hide",), 0.0)])
 def test_documents_without_names_or_scores_agree_on_nothing(names: tuple[str, ...], score: float) -> None:
     used, rows = uses(names, names), np.array([0, 1])
