@@ -1,7 +1,7 @@
 """Training of the general head (ncs.learn.general) from the repositories that `corpora/general.txt` lists.
 
 RUN/corpus/         functions and their documentation, in CodeSearchNet's shape (corpora.codesearchnet.pipeline)
-RUN/*.jsonl.gz      pairs of documentation and function, and of two functions of one name
+RUN/*.jsonl.gz      pairs of documentation and function, of two functions of one name, and of guides
 RUN/translation/    the training (unif.translation), float32
 RUN/general/        the head, int8; copied to ncs/models/general it is part of the package
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ import numpy as np
 from corpora.codesearchnet import pairs
 from corpora.codesearchnet.duplicates import HeldOutFunctions
 from corpora.codesearchnet.pipeline import Rules, make_corpus
+from corpora.codesearchnet.repositories import find_repositories
+from corpora.guides import guide_pairs
 from corpora.pairs import write_pairs
 from ncs.errors import BadInput
 from ncs.learn.general import GeneralHead
@@ -56,7 +59,8 @@ def train(
     """
     held_out, corpus = HeldOutFunctions(apart), out / "corpus"
     make_corpus(repositories, corpus, Rules(), track=track)
-    own = {"pairs": pairs.pairs(corpus), "namesakes": pairs.namesakes([corpus])}
+    guides = chain.from_iterable(map(guide_pairs, find_repositories(repositories)))
+    own = {"pairs": pairs.pairs(corpus), "namesakes": pairs.namesakes([corpus]), "guides": guides}
     for name, rows in own.items():
         if not (out / f"{name}.jsonl.gz").is_file():
             write_pairs(track(held_out.without(rows, Counter()), name, unit="pairs"), out / f"{name}.jsonl.gz")

@@ -11,10 +11,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import PathDistribution
 from pathlib import Path
+from zipfile import BadZipFile, ZipFile
 
 from corpora.codesearchnet.licenses import FILE, license_expression
 from ncs.errors import SourceError
@@ -28,6 +29,7 @@ from ncs.sources.repositories import Repository as Tree
 from ncs.sources.repositories import archive_suffix, repository_at, settings
 
 DIST_INFO = ".dist-info"
+_COMMIT = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
 _FLAT = re.compile(r"([A-Za-z0-9][\w.-]*)\+([\w.-]+)")
 _URL = re.compile(r"""^\[remote "origin"\][^\[]*?^[ \t]*url\s*=\s*([^\s"]+)""", re.MULTILINE)
 _ORIGIN = re.compile(r"(?:[a-z+]+://(?:[^@/]*@)?|[^@/:]+@)([^/:]+)(?::\d+)?[:/]([^/:]+)/([^/]+?)(?:\.git)?/?")
@@ -114,9 +116,12 @@ def _stem(name: str) -> str:
 
 
 def commit_of(repository: Repository) -> str:
-    """The commit, or the version of a distribution; "" if unknown."""
+    """The commit, or the version of a distribution; "" if unknown. `git archive` writes it as the comment of a .zip."""
     if repository.path.name.endswith(DIST_INFO):
         return PathDistribution(repository.path).version
+    if repository.path.suffix == ".zip":
+        with suppress(BadZipFile), ZipFile(repository.path) as archive:
+            return archive.comment.decode("ascii", "replace") if _COMMIT.fullmatch(archive.comment) else ""
     tree = _git_repository(repository.path)
     try:
         if tree is not None:

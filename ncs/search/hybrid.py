@@ -17,7 +17,8 @@ same file:
     file        its file is named like the query, and has other good candidates
 
 Proximity and file count by 1 / the effective number of repositories among the candidates, consensus by a gate that
-opens with that number and with the share of candidates that fit. The candidates decide, not a setting. Signals are in ncs.search.signals.
+opens with that number and with the share of candidates that fit. The candidates decide, not a setting. Signals are in
+ncs.search.signals.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Weights:
     consensus: float = 2.5
     title: float = 0.8
     neighbours: float = 0.5
-    general: float = 1.2
+    general: float = 2.0
     head: float = 0.0
 
 

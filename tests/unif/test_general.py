@@ -103,7 +103,8 @@ def _tokens(head: Head, index: Index) -> object:
 
 def test_the_list_of_repositories_is_one_of_archives_at_commits_with_their_licenses() -> None:
     lines = [line for line in LIST.read_text().splitlines() if not line.startswith("#")]
-    assert len(read_links(LIST)) == len(lines) == len(set(lines)) > 200
+    assert len(read_links(LIST)) == len(lines) == len(set(lines)) > 400
     assert all(len(line.partition(".zip")[0].rpartition("/")[2]) == 40 for line in lines)
     licenses = {part for line in lines for part in line.partition("# ")[2].split(" AND ")}
-    assert licenses <= {"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Unlicense", "Zlib", "CC0-1.0"}
+    licenses -= {"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Unlicense", "Zlib", "CC0-1.0"}
+    assert licenses == {"CC-BY-4.0", "CC-BY-SA-3.0", "CC-BY-SA-4.0"}  # of guides, whose functions are not read
