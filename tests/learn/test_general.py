@@ -187,7 +187,7 @@ def test_the_head_of_the_package_knows_words_that_people_say_for_those_of_code(t
         "def h(x):\n    return os.unlink(x)\n"
     )
     with Index.build(tmp_path / "src", tmp_path / "index", config=corpus.QUICK) as index:
-        for query, name in (("parse a date", "f"), ("unique elements", "g"), ("delete a file", "h")):
+        for query, name in (("parse a date", "f"), ("ascending order", "g"), ("delete a file", "h")):
             words = index.facts.words
             scorer = GeneralScorer(general_head(), words, mean_length(index))
             rows = index.documents.rows()[index.functions()[index.documents.rows()]]
