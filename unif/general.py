@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from unif.training import Trained
 
 STEMS = 12_000
-"""Stems that are kept, the most frequent ones: 4 tables of 128 bytes for each. 23,000 are no better, 7,000 a little worse."""
+"""Stems that are kept, the most frequent ones: 4 tables of 128 bytes for each. 23,000 are no better."""
 LEVELS = 127
 
 

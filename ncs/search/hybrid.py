@@ -279,8 +279,9 @@ class HybridRanker(Ranker):
             "proximity": settings.proximity * inside * near,
         }
         outlines, thin = files.outlines_of(rows), signals.thin_bodies(words, rows)
+        role = 1 - (1 - settings.role) * (1 + inside) / 2
         factors = {
-            "role": signals.role_factors(files.roles_of(rows), intent.words, settings.role),
+            "role": signals.role_factors(files.roles_of(rows), intent.words, role),
             "outline": np.where(outlines, 1 - (1 - settings.outline) * (1 - inside), 1.0),
             "body": signals.body_factors(thin & ~outlines, inside, directed, settings.body),
             "quality": signals.quality_factors(words, stems, rows, thin, settings.unfinished),

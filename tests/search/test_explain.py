@@ -198,12 +198,16 @@ def uses(document: Document, name: str) -> bool:
 
 
 def test_a_test_counts_less_by_its_role_and_a_second_hit_of_a_file_by_saturation(index: Index) -> None:
-    hits = explained(index, index.ranker("hybrid"), "rankers ordered by score and row", 200)
+    query, ranker = "rankers ordered by score and row", index.ranker("hybrid")
+    hits = explained(index, ranker, query, 200)
+    inside = explain(ranker, query, ranker.rank(query, 1), index.words()).query["gates"]["inside"]
+    assert 0 < inside < 1
+    role = pytest.approx(1 - 0.5 * (1 + inside) / 2, rel=1e-4)
     documents = index.documents.documents([row for row, _ in hits])
     assert any(document.path.startswith("tests/") for document in documents)
     before: Counter[tuple[str, str]] = Counter()
     for document, (_, hit) in zip(documents, hits, strict=True):
-        assert hit["factors"]["role"] == (0.5 if document.path.startswith("tests/") else 1.0)
+        assert hit["factors"]["role"] == (role if document.path.startswith("tests/") else 1.0)
         assert hit["factors"]["saturation"] == pytest.approx(0.85 ** before[document.repository, document.path])
         before[document.repository, document.path] += 1
 
