@@ -43,8 +43,8 @@ def test_one_repository_alone_is_no_consensus() -> None:
 
 
 def test_few_good_candidates_among_many_are_no_consensus() -> None:
-    names, rows = uses(*[("hide",)] * 12), np.arange(12)
-    gates = [agree(names, rows, rows, np.array([1.0] + [rest] * 11)).gate for rest in (0.2, 0.5, 0.8)]
+    names, repositories, rows = uses(*[("hide",)] * 12), np.arange(12, dtype=np.int32), np.arange(12)
+    gates = [agree(names, repositories, rows, np.array([1.0] + [rest] * 11)).gate for rest in (0.2, 0.5, 0.8)]
     assert gates[0] < 0.01 < gates[1] < 0.5 < gates[2]
 
 
