@@ -34,9 +34,10 @@ _FENCE = re.compile(r" {0,8}(```+|~~~+) *\{?\.?([\w+#-]*)")
 _DIRECTIVE = re.compile(r"( *)\.\. (?:code-block|code|sourcecode):: *([\w+#-]+) *$")
 _HEADING, _UNDERLINE = re.compile(r"#{1,6} +(.+?)[ #]*$"), re.compile(r'([=~^*"-])\1{2,}\s*$')
 _MARKUP = re.compile(
-    r"!?\[([^\]\n]*)\](?:\([^)\n]*\)|\[[^\]\n]*\])|:\w+:`~?([^`<\n]*)[^`\n]*`|``?([^`\n]*)``?|<[^>\n]*>|[*_]{1,3}(?=\S)"
-    r"|(?<=\S)[*_]{1,3}"
+    r"!?\[([^\]\n]{0,300})\](?:\([^)\n]{0,300}\)|\[[^\]\n]{0,300}\])|:\w{1,20}:`~?([^`<\n]{0,300})[^`\n]{0,300}`"
+    r"|``?([^`\n]{0,300})``?|<[^>\n]{0,300}>|[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}"
 )
+"""Links, roles, code, tags and emphasis; their lengths are bounded, so that texts without an end take linear time."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _NO_SENTENCE = ("|", "<", "..")
 MAX_LINES = 20
@@ -49,8 +50,9 @@ _ALIASES = {
 
 
 class Block(NamedTuple):
-    """A code block: the heading it stands under, the last sentence above it ("" for none), its language and code."""
+    """A code block: its first line, the heading above it, the last sentence above it ("" for none), language, code."""
 
+    line: int
     heading: str
     sentence: str
     language: str
@@ -64,10 +66,10 @@ def guide_pairs(repository: Repository) -> Iterator[Pair]:
     blocks = 0
     for file in read_files(repository, accepts=lambda path: bool(_PROSE.search(path) and not _NO_GUIDE.search(path))):
         text = file.data.decode("utf-8", "replace")
-        for number, block in enumerate(read_blocks(text), 1):
+        for block in read_blocks(text):
             if (blocks := blocks + 1) > MAX_BLOCKS:
                 return
-            url = url_of(repository, commit, file.path, number, number)
+            url = url_of(repository, commit, file.path, block.line, block.line + block.code.count("\n") + 1)
             for query in (block.heading, block.sentence):
                 if _is_query(query) and (query, block.code) not in seen:
                     seen.add((query, block.code))
@@ -81,8 +83,8 @@ def read_blocks(text: str) -> Iterator[Block]:
 
     >>> text = "# Read a *file*\n\nOpen it. Then read it:\n\n```py\nwith open(path) as file:\n    read(file)\n```\n"
     >>> block, = read_blocks(text)
-    >>> block.heading, block.sentence, block.language, block.code
-    ('Read a file', 'Then read it', 'python', 'with open(path) as file:\n    read(file)')
+    >>> block.line, block.heading, block.sentence, block.language, block.code
+    (6, 'Read a file', 'Then read it', 'python', 'with open(path) as file:\n    read(file)')
     """
     lines, at = text.split("\n"), 0
     heading, paragraph, ended = "", list[str](), False
@@ -96,7 +98,7 @@ def read_blocks(text: str) -> Iterator[Block]:
             code = [row for row in lines[at:end] if not row.lstrip().startswith(":")]
         if opened:
             name = opened[2].lower()
-            block = Block(heading, _last_sentence(paragraph), _ALIASES.get(name, name), _dedented(code))
+            block = Block(at + 1, heading, _last_sentence(paragraph), _ALIASES.get(name, name), _dedented(code))
             if block.language in LANGUAGES and MIN_CODE <= len(block.code) <= MAX_CODE:
                 yield block
             at, paragraph = after, []
