@@ -117,7 +117,7 @@ def test_of_a_cluster_the_best_after_saturation_is_taken_and_the_rest_does_not_c
     scores, files = np.array([1.0, 0.9, 0.8, 0.7, 0.6]), np.array([1, 1, 2, 1, 2], np.int64)
     clusters = np.array([ALONE, 4, 4, ALONE, ALONE], np.int32)
     # row 1 is at .45 behind row 0, so row 2 stands for both; row 3 is the second of its file, not the third
-    assert saturated(scores, files, 5, clusters=clusters) == [(0, 1.0), (2, 0.8), (3, 0.35), (4, 0.3)]
+    assert saturated(scores, files, 5, factor=0.5, clusters=clusters) == [(0, 1.0), (2, 0.8), (3, 0.35), (4, 0.3)]
 
 
 FUNCTION = """
@@ -139,7 +139,8 @@ def test_hits_that_are_nearly_the_same_are_one_hit_that_names_the_others_unless_
     texts = {"a": FUNCTION + other, "b": FUNCTION.replace("newline.join", "ending.join"), "c": "x = 1\n" + FUNCTION}
     for name, text in texts.items():
         repository(tmp_path / "sources" / name, {"tables.py": text})
-    with Index.build(tmp_path / "sources", tmp_path / "index") as index:
+    plain = BuildConfig(general=False)  # the general head tells the two apart by a word
+    with Index.build(tmp_path / "sources", tmp_path / "index", config=plain) as index:
         hits = [hit for hit in index.search("render table") if hit.document.name == "render_table"]
         assert [(hit.document.repository, hit.document.copies[0].repository) for hit in hits] == [("a", "c")]
         assert [(at.repository, at.path, at.start_line) for at in hits[0].near_copies] == [("b", "tables.py", 2)]
