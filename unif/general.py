@@ -11,9 +11,9 @@ Each step resumes where it stopped.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +24,8 @@ from corpora.codesearchnet.duplicates import HeldOutFunctions
 from corpora.codesearchnet.pipeline import Rules, make_corpus
 from corpora.codesearchnet.repositories import find_repositories
 from corpora.guides import guide_pairs
-from corpora.pairs import write_pairs
-from ncs.errors import BadInput
+from corpora.pairs import Pair, write_pairs
+from ncs.errors import BadInput, SourceError
 from ncs.learn.general import GeneralHead
 from ncs.progress import Track, silent
 from ncs.text.vocabulary import Vocabulary
@@ -59,8 +59,7 @@ def train(
     """
     held_out, corpus = HeldOutFunctions(apart), out / "corpus"
     make_corpus(repositories, corpus, Rules(), track=track)
-    guides = chain.from_iterable(map(guide_pairs, find_repositories(repositories)))
-    own = {"pairs": pairs.pairs(corpus), "namesakes": pairs.namesakes([corpus]), "guides": guides}
+    own = {"pairs": pairs.pairs(corpus), "namesakes": pairs.namesakes([corpus]), "guides": _guides(repositories)}
     for name, rows in own.items():
         if not (out / f"{name}.jsonl.gz").is_file():
             write_pairs(track(held_out.without(rows, Counter()), name, unit="pairs"), out / f"{name}.jsonl.gz")
@@ -69,6 +68,13 @@ def train(
     trained = train_translation(out / "translation", sources, config, device=device, track=track)
     quantized(trained.head, SparsePairs.load(out / "translation" / "pairs")).save(out / "general")
     return trained
+
+
+def _guides(folders: Sequence[Path]) -> Iterator[Pair]:
+    """The pairs of all guides; what cannot be read is left out, and counted in the statistics of the corpus."""
+    for repository in find_repositories(folders):
+        with suppress(SourceError):
+            yield from guide_pairs(repository)
 
 
 def quantized(head: Head, counts: SparsePairs, stems: int = STEMS) -> GeneralHead:

@@ -15,7 +15,6 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import PathDistribution
 from pathlib import Path
-from zipfile import BadZipFile, ZipFile
 
 from corpora.codesearchnet.licenses import FILE, license_expression
 from ncs.errors import SourceError
@@ -29,7 +28,8 @@ from ncs.sources.repositories import Repository as Tree
 from ncs.sources.repositories import archive_suffix, repository_at, settings
 
 DIST_INFO = ".dist-info"
-_COMMIT = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
+_ZIP_END_BYTES, _ZIP_END = 62, re.compile(rb"PK\x05\x06.{16}\x28\x00([0-9a-f]{40})", re.DOTALL)
+"""How a .zip ends that `git archive` wrote: its last record with the commit as a comment of 40 bytes."""
 _FLAT = re.compile(r"([A-Za-z0-9][\w.-]*)\+([\w.-]+)")
 _URL = re.compile(r"""^\[remote "origin"\][^\[]*?^[ \t]*url\s*=\s*([^\s"]+)""", re.MULTILINE)
 _ORIGIN = re.compile(r"(?:[a-z+]+://(?:[^@/]*@)?|[^@/:]+@)([^/:]+)(?::\d+)?[:/]([^/:]+)/([^/]+?)(?:\.git)?/?")
@@ -120,8 +120,8 @@ def commit_of(repository: Repository) -> str:
     if repository.path.name.endswith(DIST_INFO):
         return PathDistribution(repository.path).version
     if repository.path.suffix == ".zip":
-        with suppress(BadZipFile), ZipFile(repository.path) as archive:
-            return archive.comment.decode("ascii", "replace") if _COMMIT.fullmatch(archive.comment) else ""
+        end = _end_of_file(repository.path, _ZIP_END_BYTES)
+        return match[1].decode() if (match := _ZIP_END.fullmatch(end)) else ""
     tree = _git_repository(repository.path)
     try:
         if tree is not None:
@@ -144,6 +144,14 @@ def url_of(repository: Repository, commit: str, path: str, first: int, last: int
     if repository.address:
         return f"{repository.address}/blob/{commit or 'HEAD'}/{path}#L{first}-L{last}"
     return f"{repository.name}{'@' + commit if commit else ''}/{path}#L{first}-L{last}"
+
+
+def _end_of_file(path: Path, n_bytes: int) -> bytes:
+    """The last bytes of a file; fewer where it is shorter, none where it cannot be read."""
+    with suppress(OSError), path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - n_bytes))
+        return file.read(n_bytes)
+    return b""
 
 
 def find_license(repository: Repository) -> str:

@@ -67,7 +67,7 @@ class Consensus:
     names: NDArray[np.int64]
     lifts: Scores
     support: float
-    density: float = 1.0
+    density: float
 
     @property
     def gate(self) -> float:
@@ -101,7 +101,7 @@ def agree(uses: Uses | NameUses, repositories: NDArray[np.int32], rows: Rows, we
     ids, lengths = uses.of(rows)
     names = distinct(ids.astype(np.int64))
     if not len(names) or not weights.any():
-        return Consensus(np.zeros(0, np.int64), np.zeros(0), 0.0)
+        return Consensus(np.zeros(0, np.int64), np.zeros(0), 0.0, 0.0)
     numbers = np.searchsorted(names, ids)
     shares = np.bincount(numbers, np.repeat(weights, lengths)) / weights.sum()
     owners = np.repeat(repositories.astype(np.int64), lengths)

@@ -16,7 +16,7 @@ from corpora import load_corpora
 from corpora.__main__ import main as corpora_main
 from corpora.codesearchnet.functions import CodeFunction, corpus_files, read_functions
 from corpora.codesearchnet.pipeline import NO_LICENSE, NOT_ALLOWED, UNKNOWN_LICENSE, Rules, make_corpus, partition_of
-from corpora.codesearchnet.repositories import find_repositories
+from corpora.codesearchnet.repositories import commit_of, find_repositories
 from corpora.jsonl import read_rows
 from corpora.pairs import read_pairs
 from evaluation.challenge import main as challenge_main
@@ -150,6 +150,17 @@ def test_every_kind_of_repository_is_found_and_named(tmp_path: Path) -> None:
     }  # fmt: skip
     urls = [each.url for each in functions(tmp_path / "out", "python")]
     assert urls == [f"Some.Package@1.2/pack/a.py#{lines}" for lines in ("L1-L7", "L10-L12")]
+
+
+def test_the_commit_of_an_archive_is_the_comment_that_git_writes(tmp_path: Path) -> None:
+    made = repository(tmp_path / "made", {"a.py": PYTHON})
+    head = git(made, "rev-parse", "HEAD").strip()
+    folder = tmp_path / "o"
+    folder.mkdir()
+    git(made, "archive", "--format=zip", "--prefix=r-main/", f"--output={folder / 'o+r.zip'}", "HEAD")
+    write(folder, {"o+plain.zip": zipped({"lib/a.py": PYTHON}), "o+short.zip": b"PK"})
+    commits = {each.name: commit_of(each) for each in find_repositories([folder])}
+    assert commits == {"o/r": head, "o/plain": "", "o/short": ""}
 
 
 def test_repositories_without_an_allowed_licence_are_left_out_unless_any_will_do(tmp_path: Path) -> None:
