@@ -1,16 +1,19 @@
 """Questions inside one repository, answered by files: semble's benchmark, pinned repositories of six projects.
 
-`evaluation/held_out` has 174 more about twelve other projects, written before any ranker was run, never tuned on.
+`evaluation/held_out` has 174 more about twelve other projects, written before any ranker was run, never tuned on, and
+`evaluation/functions` questions that functions answer.
 
-The rows name a repository, its revision, the folder `root` in it, a query, and the relevant files below that folder.
-We search functions: a file has the rank of its best function (`files_of_run`).
+The rows name a repository, its revision, the folder `root` in it, a query, and what is relevant below that folder:
+paths of files, each with the rank of its best function (`files_of_run`), or functions as `path::qualified_name`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from corpora.corpus import Corpus
@@ -27,6 +30,8 @@ OWN_ROWS = "questions.jsonl"
 """The file name of further rows of this form."""
 REPOSITORIES = "repositories"
 GITHUB = "https://github.com"
+OF_FILE = "::"
+"""Between the path and the qualified name of a relevant function."""
 _LINE = re.compile(r":\d+[^/]*$")
 
 
@@ -34,9 +39,9 @@ _LINE = re.compile(r":\d+[^/]*$")
 class RepoTask:
     """The questions about one repository.
 
-    corpus: functions below the root, and the queries; its qrels judge files, by their paths below the root, so
-    runs over functions go through `corpus.judged_run` first. Where more files are relevant than the row lists, the
-    qrels get placeholder paths, so that recall and nDCG divide by the true number.
+    corpus: functions below the root, and the queries; its qrels judge files by their paths below the root, or functions
+    by path and name, so runs over documents go through `corpus.judged_run` first. Where more is relevant than the row
+    lists, the qrels get placeholders, so that recall and nDCG divide by the true number.
     note: deviations from the pinned revision, "" for none.
     """
 
@@ -83,6 +88,23 @@ def files_of_run(run: Run) -> Run:
     return folded
 
 
+def functions_of_run(run: Run, names: Mapping[str, Sequence[str]]) -> Run:
+    """A run over documents as a run over `path::qualified_name`, each with its best score.
+
+    names: those of each document. Overloads share one; exact copies of a function, which an index folds, have several.
+
+    >>> functions_of_run({"q": {"a.py:3": 2.0, "a.py:9": 1.5}}, {"a.py:3": ["a.py::f", "b.py::f"], "a.py:9": ["a.py::f"]})
+    {'q': {'a.py::f': 2.0, 'b.py::f': 2.0}}
+    """
+    folded: dict[str, dict[str, float]] = {}
+    for query, scores in run.items():
+        functions = folded.setdefault(query, {})
+        for id, score in sorted(scores.items(), key=lambda pair: -pair[1]):
+            for name in names[id]:
+                functions.setdefault(name, score)
+    return folded
+
+
 def archives(data: Path, host: str = GITHUB) -> list[RemoteFile]:
     """The pinned revisions as archives to fetch into `data`/repositories."""
     return [
@@ -126,8 +148,31 @@ def _task(repository: str, rows: list[Row], mirror: Path) -> RepoTask:
         note += f"{repository} holds nothing in a language that is read"
     qrels = {row.text("id"): _qrels(row) for row in rows}
     queries = tuple(Query(row.text("id"), row.text("query")) for row in rows)
-    name = f"repo_search-{repository.rpartition('/')[2]}"
-    return RepoTask(Corpus(name, queries, qrels, source, files_of_run), repository, revision, root, note.strip())
+    functions = [name for row in rows for name in row.texts("relevant") if OF_FILE in name]
+    fold = _functions_fold(functions, source, repository) if functions else files_of_run
+    name = f"{'functions' if functions else 'repo_search'}-{repository.rpartition('/')[2]}"
+    return RepoTask(Corpus(name, queries, qrels, source, fold), repository, revision, root, note.strip())
+
+
+def _functions_fold(
+    relevant: Iterable[str], source: Callable[[], Iterable[Document]], repository: str
+) -> Callable[[Run], Run]:
+    """`functions_of_run` for the functions of a repository, read when it is first needed.
+
+    Raises BadInput for a relevant function that it does not have.
+    """
+
+    @cache
+    def names() -> Mapping[str, Sequence[str]]:
+        documents = [(each.id, each.digest, f"{each.path}{OF_FILE}{each.qualified_name}") for each in source()]
+        copies: dict[bytes, list[str]] = defaultdict(list)
+        for _, digest, name in documents:
+            copies[digest].append(name)
+        if missing := set(relevant) - {name for _, _, name in documents}:
+            raise BadInput(f"{repository} has no function {min(missing)}; correct the question that it answers")
+        return {id: copies[digest] for id, digest, _ in documents}
+
+    return lambda run: functions_of_run(run, names())
 
 
 def _find_repository(repository: str, mirror: Path) -> Path:
@@ -156,9 +201,10 @@ def _documents(file: SourceFile, repository: str, prefix: str) -> Iterator[Docum
 
 
 def _qrels(row: Row) -> dict[str, int]:
-    paths, count = row.texts("relevant"), row.number("relevant_count")
+    paths = row.texts("relevant")
+    count = row.number("relevant_count", len(set(paths)))
     if not paths or count < 1:
-        raise BadInput(f"{row.place}: no relevant files; correct that line")
+        raise BadInput(f"{row.place}: nothing is relevant; correct that line")
     missing = range(len(set(paths)), count)
     return {**dict.fromkeys(paths, 1), **{f"not listed {number + 1}": 1 for number in missing}}
 

@@ -78,12 +78,28 @@ def test_a_file_has_the_rank_of_its_best_function_and_unlisted_relevant_files_co
         write_beir(corpus, tmp_path / "beir")
 
 
+def test_functions_may_be_the_answers_overloads_and_exact_copies_by_their_names(tmp_path: Path) -> None:
+    repository(tmp_path / "o+r", {**FILES, "lib/copy.py": CORE.partition("class")[0]})
+    row_of_functions = row("o/r", 0, "main", ["core.py::A.stop", "copy.py::run"])
+    (corpus,) = (task.corpus for task in read(write(tmp_path / "data", row_of_functions), tmp_path))
+    run = {"r-0": {"sub/core.py:1": 4.0, "core.py:1": 3.0, "core.py:5.A": 2.0}}
+    assert evaluate(corpus.qrels, corpus.judged_run(run), "mrr") == {"r-0": 1 / 2}  # run of copy.py is a copy
+
+
+def test_an_answer_that_is_no_function_of_the_repository_is_named(tmp_path: Path) -> None:
+    repository(tmp_path / "o+r", FILES)
+    data = write(tmp_path / "data", row("o/r", 0, "main", ["core.py::gone"]))
+    (corpus,) = (task.corpus for task in read(data, tmp_path))
+    with pytest.raises(BadInput, match="o/r has no function core.py::gone; correct the question that it answers"):
+        corpus.judged_run({"r-0": {"core.py:1": 1.0}})
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"repo": "../x"}, r":2: '\.\./x' is no owner/name"),
         ({"relevant": "core.py"}, ":2: 'relevant' is not a list of strings"),
-        ({"relevant_count": 0}, ":2: no relevant files"),
+        ({"relevant_count": 0}, ":2: nothing is relevant"),
         ({"repo": "o/gone"}, r"there is no .*o\+gone; fetch it with: python -m corpora fetch repo_search DATA"),
         ({"revision": "dev"}, r":2: another revision of o/r than in .*:1"),
         ({"id": "r-0"}, "two queries have the id 'r-0'"),
