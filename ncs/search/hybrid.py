@@ -15,6 +15,8 @@ same file:
     proximity   words that are neighbors in the query are near each other in it
     consensus   it uses the names that many good candidates of many repositories use
     file        its file is named like the query, and has other good candidates
+    verbatim    words of a message that are in its literals, in the same order
+    frame       a stack trace runs through it, the innermost function first
 
 Proximity and file count by 1 / the effective number of repositories among the candidates, consensus by a gate that
 opens with that number and with the share of candidates that fit. The candidates decide, not a setting. Signals are in
@@ -39,8 +41,10 @@ from ncs.search import signals
 from ncs.search.question import PROSE, SPELLING, Expansion, Intent, Kind, expand, read_intent
 from ncs.search.rankers import HEAD, Ranker, nearest
 from ncs.search.ranking import AblatedScores, Internals, QueryAnalysis, Ranking
+from ncs.search.traces import read_trace, rows_of
 from ncs.storage.arrays import distinct, top_rows
 from ncs.storage.document_facts import DocumentFacts
+from ncs.storage.file_roles import TEST
 from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
 
@@ -90,7 +94,8 @@ class Weights:
 class Settings:
     """Other parameters of the ranking, which are not tuned.
 
-    spelling, prose: of ncs.search.question; 0 and 1 turn them off. proximity: its weight; 0 turns it off.
+    spelling, prose: of ncs.search.question; 0 and 1 turn them off. proximity, verbatim, frame: their weights; 0 turns
+    each off.
     role, outline, body, unfinished, saturation: factors of ncs.search.signals; 1 turns each off.
     fold: whether near duplicates are folded. calibrated: whether tuned weights are used.
     """
@@ -98,6 +103,8 @@ class Settings:
     spelling: float = SPELLING
     prose: float = PROSE
     proximity: float = 0.05
+    verbatim: float = 3.0
+    frame: float = 4.0
     role: float = signals.ROLE
     outline: float = signals.OUTLINE
     body: float = signals.BODY
@@ -156,6 +163,7 @@ class HybridRanker(Ranker):
         self.weights, self.settings = Weights(**self._given), Settings(**options)
         self.config = {**asdict(self.weights), **asdict(self.settings)}
         self.confidence = DEFAULT
+        self._snapshot: Snapshot | None = None
         self._facts: DocumentFacts | None = None
         self._open: Parts | None = None
 
@@ -166,7 +174,7 @@ class HybridRanker(Ranker):
 
     def load(self, snapshot: Snapshot) -> None:
         """Open the facts, and take the weights of this index where none were given: `meaning` depends on its size."""
-        self._facts = DocumentFacts.open(snapshot)
+        self._snapshot, self._facts = snapshot, DocumentFacts.open(snapshot)
         self.confidence = load_model(snapshot.statistics)
         built = {"meaning": meaning_weight(len(self._facts.file_roles)), "head": head_weight(snapshot.statistics)}
         tuned = load_weights(snapshot.folder) if self.settings.calibrated else {}
@@ -206,6 +214,11 @@ class HybridRanker(Ranker):
         check_k(k)
         n = k + 1 if confidences else k  # one more hit, so that the lead of the last one does not depend on k
         parts, facts = self.open_parts, self.open_parts.facts
+        trace, frames = read_trace(text), np.zeros(0, np.int64)
+        if trace.frames:
+            frames = rows_of(trace, self._ready(self._snapshot))
+            frames = frames if allowed is None else frames[allowed[frames]]
+            text = trace.message if len(frames) and trace.message else text
         intent = read_intent(text, facts.languages)
         weights, settings = of_kind(self.weights, self.settings, intent.kind)
         postings = parts.lexical.postings
@@ -214,11 +227,11 @@ class HybridRanker(Ranker):
         )
         analysis = QueryAnalysis(intent, expansion, postings.idf(list(intent.words)), len(postings))
         pool = find_candidates(
-            parts, intent, expansion, max(n, CANDIDATES), weights=weights, allowed=allowed, ablated=ablated
+            parts, intent, expansion, max(n, CANDIDATES), weights=weights, frames=frames, allowed=allowed, ablated=ablated
         )
         ranking = Ranking([], [])
         if len(pool.rows):
-            ranking = self._score_signals(analysis, pool, text, weights, settings, ablated)
+            ranking = self._score_signals(analysis, pool, text, frames, weights, settings, ablated)
             ranking = _best(replace(ranking, folded=fold and settings.fold), facts, n, factor=settings.saturation)
         rows = np.array(ranking.rows, np.int64)
         stems = dict.fromkeys(term.stem for term in expansion.terms if term.documents)
@@ -234,6 +247,7 @@ class HybridRanker(Ranker):
         analysis: QueryAnalysis,
         pool: Candidates,
         text: str,
+        frames: Rows,
         weights: Weights,
         settings: Settings,
         ablated: AblatedScores | None,
@@ -247,8 +261,8 @@ class HybridRanker(Ranker):
         evidence = signals.gather_evidence(facts, rows, base)
         consensus, inside = evidence.consensus, evidence.inside
         words, stems, files = facts.words, facts.words.stems, facts.file_roles
-        name = signals.name_overlap(words, stems, rows, idf)
-        directed = name + signals.DIRECTION * signals.name_direction(words, stems, rows, tokenize(text))
+        name, tokens = signals.name_overlap(words, stems, rows, idf), tokenize(text)
+        directed = name + signals.DIRECTION * signals.name_direction(words, stems, rows, tokens)
         if ablated and ablated.name is not None:
             name[rows == ablated.row] = directed[rows == ablated.row] = ablated.name
         features = {
@@ -265,6 +279,11 @@ class HybridRanker(Ranker):
             features["general"] = np.maximum(scores - CHANCE, 0.0)
         titles = weights.title * files.title_match(idf, rows)
         beside = weights.neighbours * signals.file_support(files.files_of(rows), base)
+        roles, on_trace = files.roles_of(rows), signals.frame_scores(frames, rows)
+        verbatim = np.zeros(len(rows))
+        if intent.kind == "message":
+            token_idf = parts.lexical.postings.idf(tokens)
+            verbatim = signals.verbatim(words, rows, tokens, [token_idf[stem] for stem in stem_all(tokens)])
         near = signals.proximity(words, stems, rows, stem_all(intent.words), idf)
         values = {
             "lexical": (pool.lexical - pool.spelling) / best,
@@ -277,11 +296,13 @@ class HybridRanker(Ranker):
             "name": weights.naming * directed,
             "definition": weights.definition * features["definition"],
             "proximity": settings.proximity * inside * near,
+            "verbatim": settings.verbatim * verbatim * (roles != TEST),
+            "frame": settings.frame * on_trace,
         }
         outlines, thin = files.outlines_of(rows), signals.thin_bodies(words, rows)
         role = 1 - (1 - settings.role) * (1 + inside) / 2
         factors = {
-            "role": signals.role_factors(files.roles_of(rows), intent.words, role),
+            "role": np.where(on_trace > 0, 1.0, signals.role_factors(roles, intent.words, role)),
             "outline": np.where(outlines, 1 - (1 - settings.outline) * (1 - inside), 1.0),
             "body": signals.body_factors(thin & ~outlines, inside, directed, settings.body),
             "quality": signals.quality_factors(words, stems, rows, thin, settings.unfinished),
@@ -322,11 +343,12 @@ def find_candidates(
     n: int,
     *,
     weights: Weights,
+    frames: Rows,
     allowed: Mask | None = None,
     ablated: AblatedScores | None = None,
 ) -> Candidates:
-    """Candidates by ascending row: the best n by all parts together, the ablated one, and definitions of query
-    symbols.
+    """Candidates by ascending row: the best n by all parts together, the ablated one, definitions of query symbols, and
+    the frames of a trace.
     """
     words, postings, vectors, head = " ".join(intent.words), parts.lexical.postings, parts.dense.vectors, parts.head
     query, counts, depth = parts.dense.encoder.query(words), expansion.counts, max(n, DEPTH)
@@ -337,7 +359,7 @@ def find_candidates(
     if ablated:
         near_rows.append(ablated.row)
     best = np.concatenate([postings.top_rows(counts, depth, allowed=allowed)[0], np.array(near_rows, np.int64)])
-    defining = [parts.facts.definitions.match(symbol, allowed=allowed)[0] for symbol in intent.symbols]
+    defining = [frames, *(parts.facts.definitions.match(symbol, allowed=allowed)[0] for symbol in intent.symbols)]
     rows = distinct(np.concatenate([best, *defining]))
     candidates = Candidates(
         rows,
@@ -359,6 +381,9 @@ def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float) -> R
     """Score the candidates and select the best k, with saturation per file and duplicates folded."""
     rows = np.array(ranking.rows, np.int64)
     total = sum(ranking.signals.values(), np.zeros(len(rows))) * np.prod(list(ranking.factors.values()), axis=0)
+    placed = signals.members_first(total, facts, rows, ranking.features["definition"])
+    changed = {**ranking.factors, "member": np.divide(placed, total, out=np.ones(len(rows)), where=total > 0)}
+    ranking, total = replace(ranking, factors=changed), placed
     positive = np.flatnonzero(total > 0)
     order = positive[np.lexsort((rows[positive], -total[positive]))]
     files = facts.file_roles.files_of(rows[order])

@@ -29,13 +29,19 @@ from ncs.text.tokens import STOP_WORDS, content_words, tokenize
 if TYPE_CHECKING:
     from ncs.storage.postings import Postings, Term
 
-Kind = Literal["symbol", "how-to", "keywords", "code"]
+Kind = Literal["symbol", "how-to", "keywords", "code", "message"]
 
 STOP_WORD_SHARE = 0.3
 """From this share of stop words on, a text with code in it is prose: prose has a third, code a tenth."""
+LONGEST_NAME = 4
+"""Words that may be a name, written apart: `indifferent hash`."""
+MIN_MESSAGE = 3
+"""Words of a message, at least."""
 SYMBOLS = 3
 """A query with more certain symbols than this does not ask for definitions."""
 _CODE = re.compile(r"[;{}]|\)\s*\.|\w\(.*\)|[=!<>]=|->|=>|\breturn\b.+;|\w\s=\s\w|^[ \t]{2,}\S", re.MULTILINE)
+_MESSAGE = re.compile(r""": |\w!|(?:error|exception)\b|(?<!\w)(["'`]).{2,}\1(?!\w)""", re.IGNORECASE)
+"""What messages of programs have, and seldom questions: a colon, an error's class, something quoted."""
 PROSE = 0.5
 """Weight of a word that is never in code; .3 and .7 are no better."""
 K3 = 2.0
@@ -76,12 +82,16 @@ def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
     Intent(kind='how-to', words=('read', 'file', 'in'), symbols=())
     >>> read_intent("View.setPadding").kind, read_intent("read json file").kind, read_intent("x = f(a); g(x);").kind
     ('symbol', 'keywords', 'code')
+    >>> read_intent("ValueError: 40 is not in the range").kind, read_intent("what's in the user's range").kind
+    ('message', 'how-to')
     """
     tokens = tokenize(text)
     content = content_words(tokens)
     words = [word for word in content if word not in set(languages)]
     symbols = query_symbols(text)
     kind = _kind(text, tokens, symbols)
+    if kind == "keywords" and 1 < len(tokens) <= LONGEST_NAME:
+        symbols.append(Symbol("".join(tokens), certain=False))
     lines_of_code = kind == "code" and "\n" in text.strip()
     only_uses = lines_of_code or sum(symbol.certain for symbol in symbols) > SYMBOLS
     return Intent(kind, tuple(words or content), () if only_uses else tuple(symbols))
@@ -93,6 +103,8 @@ def _kind(text: str, tokens: list[str], symbols: list[Symbol]) -> Kind:
     stop_words = sum(token in STOP_WORDS for token in tokens)
     if len(_CODE.findall(text)) > 1 and stop_words < STOP_WORD_SHARE * len(tokens):
         return "code"
+    if len(tokens) >= MIN_MESSAGE and _MESSAGE.search(text):
+        return "message"
     return "how-to" if stop_words or len(tokens) > 5 else "keywords"
 
 

@@ -307,6 +307,39 @@ def proximity(table: WordReader, stems: Stems, rows: Rows, words: Sequence[str],
     return result
 
 
+def verbatim(table: WordReader, rows: Rows, words: Sequence[str], weights: Sequence[float]) -> Scores:
+    """The share of a message's words, by their weights, that are three in a row in each row's literals, [len(rows)].
+
+    words: all of the message, in order; those that no document has count nothing: they are values that it was given.
+    """
+    result = np.zeros(len(rows))
+    ids = table.vocabulary.ids_of(list(words)).astype(np.int64)
+    asked = np.where((ids[:-1] >= 0) & (ids[1:] >= 0), ids[:-1] * len(table.vocabulary) + ids[1:], -1)
+    known = np.where(ids >= 0, weights, 0.0)
+    if not known.any() or (asked < 0).all():
+        return result
+    said, offsets = table.select_rows(("literals",), rows)
+    owners = np.repeat(np.arange(len(rows)), np.diff(offsets))
+    pairs = np.where(owners[1:] == owners[:-1], said[:-1].astype(np.int64) * len(table.vocabulary) + said[1:], -2)
+    order = np.argsort(asked)
+    at = np.flatnonzero(asked[order][np.minimum(np.searchsorted(asked[order], pairs), len(order) - 1)] == pairs)
+    for owner in distinct(owners[at]).tolist():
+        found = np.flatnonzero(np.isin(asked, pairs[at[owners[at] == owner]]))
+        first = found[np.isin(found + 1, found)]  # of three words in a row
+        if len(first):
+            result[owner] = known[distinct(np.concatenate([first, first + 1, first + 2]))].sum() / known.sum()
+    return result
+
+
+def frame_scores(frames: Rows, rows: Rows) -> Scores:
+    """How near each row is to where a trace ends, [len(rows)]: 1 for the first of its frames, .5 for the last, 0 for
+    others."""
+    result = np.zeros(len(rows))
+    _, at, numbers = np.intersect1d(rows, frames, return_indices=True)
+    result[at] = 1 - numbers / (2 * max(len(frames), 1))
+    return result
+
+
 ROLE = 0.5
 """Factor of tests, examples and the like inside one project, where .3 and .7 are no better; over many they show how a
 thing is done, and lose half as much."""
@@ -372,6 +405,30 @@ def quality_factors(
     for phrase in _NOT_IMPLEMENTED:
         each = [np.bincount(owners[numbers == one], minlength=len(at)) > 0 for one in stems.of_stems(phrase)]
         result[at[np.logical_and.reduce(each)]] = factor
+    return result
+
+
+MEMBER = 0.7
+"""The share of the score of a class or file that one of its functions needs to stand before it."""
+
+
+def members_first(
+    scores: Scores, facts: DocumentFacts, rows: Rows, defines: Scores, share: float = MEMBER
+) -> Scores:
+    """Scores in which a function changes places with the class, or the code around functions, of its file that is just
+    before it, [len(rows)]: that has the words of all its functions, and people look for the one. The best score of a
+    file stays. defines: a class that defines a symbol of the query keeps its place.
+    """
+    files, outlines = facts.file_roles.files_of(rows), facts.file_roles.outlines_of(rows)
+    result = scores.copy()
+    best: dict[int, int] = {}
+    for at in np.argsort(-scores, kind="stable").tolist():
+        if not outlines[at]:
+            best.setdefault(int(files[at]), at)
+    for at in np.flatnonzero(outlines & (defines == 0) & (scores > 0)).tolist():
+        other = best.get(int(files[at]), at)
+        if result[at] > result[other] >= share * result[at]:
+            result[at], result[other] = result[other], result[at]
     return result
 
 

@@ -243,7 +243,7 @@ def test_an_index_of_many_segments_opens_few_files(tmp_path: Path, root: Path) -
 
 def test_a_function_in_many_files_is_one_hit_with_the_comments_of_the_first_that_is_left(tmp_path: Path) -> None:
     code = "def shared_thing(path, mode):\n  # {}\n  with open_file(path, mode) as handle:\n    return handle.read()\n"
-    root = gitrepo.write(tmp_path / "src", {f"{name}.py": code.format(name * 3) for name in "abc"})
+    root = gitrepo.write(tmp_path / "src", {f"{name}.py": code.format(f"xq{name}") for name in "abc"})
     gitrepo.write(root, {f"z{n}.py": f"def thing_{n}(x):\n    return y{n}(x)\n" for n in range(30)})
     Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
     (root / "a.py").unlink()
@@ -251,9 +251,9 @@ def test_a_function_in_many_files_is_one_hit_with_the_comments_of_the_first_that
         assert len(index.snapshot.segments) == 2
         (document,) = [hit.document for hit in index.search("shared_thing", 1)]
         assert (document.path, [copy.path for copy in document.copies]) == ("b.py", ["c.py"])
-        assert document.words["comments"] == ("bbb",)
+        assert document.words["comments"] == ("xqb",)
     (root / "c.py").write_text("def another_thing(x):\n    return x\n")
-    (root / "d.py").write_text(code.format("ddd"))
+    (root / "d.py").write_text(code.format("xqd"))
     with Index.update(tmp_path / "idx", workers=1)[0] as index:
         assert len(index.snapshot.segments) == 3
         hit, *others = index.search("shared thing open file", 5)

@@ -1,0 +1,122 @@
+"""Stack traces as queries: which lines of which files they name, innermost first, and what the message says.
+
+One pattern reads the frames of all languages, as a frame names a file and a line:
+
+    File "/usr/lib/python3/click/core.py", line 12, in main      at okio.GzipSource.read(GzipSource.kt:92)
+    at next (/home/a/node_modules/express/lib/router.js:3:5)     /go/pkg/mod/cobra/command.go:12 +0x1d
+    in C:\\src\\Serilog\\Core\\Logger.cs:line 12                    #0 /app/vendor/slim/Slim/App.php(12): run()
+
+Only the files of the index are the project's own. A frame has other folders above than the index, so a file is the
+frame's where their paths end alike: in two parts, or in all of the shorter one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ncs.storage.documents import Documents
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ncs.storage.snapshot import Snapshot
+    from ncs.types import Location, Rows
+
+MAX_FRAMES = 100
+"""Frames that are read, the first or the last of a trace: a recursion has thousands."""
+_FRAME = re.compile(r"""([^\s"'(),;=<>|]{1,300}\.\w{1,10})(?:", line |:line |:|\()(\d{1,7})\b""")
+_INNERMOST_LAST = "most recent call last"
+_NO_MESSAGE = re.compile(r"\s|#\d|Traceback|goroutine \d|stack (?:back)?trace|Thread |from |at ", re.IGNORECASE)
+"""How lines begin that are no message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A line of a file. path: its parts, the file last; text: of the frame and the line before, which has the name of
+    the function in Go."""
+
+    path: tuple[str, ...]
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The frames of a query, innermost first, and the rest of it."""
+
+    frames: tuple[Frame, ...]
+    message: str
+
+
+def read_trace(text: str) -> Trace:
+    r"""The frames of a text, none for most.
+
+    >>> trace = read_trace("panic: no flag\n\nmain.run()\n\t/src/app/main.go:12 +0x1d")
+    >>> trace.message, trace.frames[0].path, trace.frames[0].line
+    ('panic: no flag', ('src', 'app', 'main.go'), 12)
+    >>> read_trace("how to read a file").frames
+    ()
+    """
+    lines = text.splitlines()
+    frames = []
+    for at, line in enumerate(lines):
+        for match in _FRAME.finditer(line):
+            parts = re.split(r"[/\\]", match[1].removeprefix("file://"))
+            path = tuple(part for part in parts if part not in ("", ".", ".."))
+            around = "\n".join((lines[at - 1] if at else "", line.replace(match[1], "")))
+            frames.append(Frame(path, int(match[2]), around))
+    if _INNERMOST_LAST in text:
+        frames.reverse()
+    rest = [line for line in lines if line.strip() and not _FRAME.search(line) and not _NO_MESSAGE.match(line)]
+    before = {frame.text.partition("\n")[0] for frame in frames}  # in Go the names of functions
+    message = "\n".join(line for line in rest if line not in before or line == rest[0])
+    return Trace(tuple(frames[:MAX_FRAMES]), message if frames else text)
+
+
+def rows_of(trace: Trace, snapshot: Snapshot) -> Rows:
+    """The functions of the index that a trace runs through, innermost first, each once: the one that its frame names
+    and whose lines it is in, else one of these."""
+    with closing(Documents(snapshot)) as documents:
+        numbers, places = documents.files()
+        by_name: dict[str, list[int]] = defaultdict(list)
+        for number, (_, path) in enumerate(places):
+            by_name[path.rpartition("/")[2]].append(number)
+        rows: dict[int, None] = {}
+        for frame in trace.frames:
+            files = [number for number in by_name.get(frame.path[-1], ()) if _ends_alike(frame.path, places[number][1])]
+            here = np.flatnonzero(np.isin(numbers, files)) if files else np.zeros(0, np.int64)
+            if len(here):
+                best = _function_of(frame, documents.locations(here.tolist()))
+                rows |= {} if best is None else {int(here[best]): None}
+        return np.array(list(rows), np.int64)
+
+
+def _ends_alike(frame: Sequence[str], path: str) -> bool:
+    parts = path.split("/")
+    shared = 0
+    for one, other in zip(reversed(frame), reversed(parts), strict=False):
+        if one != other:
+            break
+        shared += 1
+    return shared >= min(2, len(frame), len(parts))
+
+
+def _function_of(frame: Frame, locations: Sequence[Location]) -> int | None:
+    """The position of the frame's function; None where neither its name nor its line is here."""
+    words = set(re.findall(r"\w+", frame.text))
+
+    def fit(at: int) -> tuple[bool, bool, int]:
+        location = locations[at]
+        inside = location.start_line <= frame.line <= location.end_line
+        named = re.split(r"\W+", location.qualified_name)[-1] in words
+        length = location.end_line - location.start_line
+        return inside and named, inside or named, -length if inside else -abs(location.start_line - frame.line)
+
+    best = max(range(len(locations)), key=fit)
+    return best if fit(best)[1] else None
