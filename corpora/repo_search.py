@@ -93,8 +93,8 @@ def functions_of_run(run: Run, names: Mapping[str, Sequence[str]]) -> Run:
 
     names: those of each document. Overloads share one; exact copies of a function, which an index folds, have several.
 
-    >>> functions_of_run({"q": {"a.py:3": 2.0, "a.py:9": 1.5}}, {"a.py:3": ["a.py::f", "b.py::f"], "a.py:9": ["a.py::f"]})
-    {'q': {'a.py::f': 2.0, 'b.py::f': 2.0}}
+    >>> functions_of_run({"q": {"a.py:3": 2.0, "a.py:9": 1.5}}, {"a.py:3": ["a::f", "b::f"], "a.py:9": ["a::f"]})
+    {'q': {'a::f': 2.0, 'b::f': 2.0}}
     """
     folded: dict[str, dict[str, float]] = {}
     for query, scores in run.items():

@@ -104,7 +104,7 @@ class Settings:
     prose: float = PROSE
     proximity: float = 0.05
     verbatim: float = 3.0
-    frame: float = 4.0
+    frame: float = 12.0
     role: float = signals.ROLE
     outline: float = signals.OUTLINE
     body: float = signals.BODY
@@ -225,9 +225,17 @@ class HybridRanker(Ranker):
         expansion = expand(
             intent.words, postings, lambda: facts.words.by_spelling, prose=settings.prose, spelling=settings.spelling
         )
+        intent = intent.corrected(expansion.corrections)
         analysis = QueryAnalysis(intent, expansion, postings.idf(list(intent.words)), len(postings))
         pool = find_candidates(
-            parts, intent, expansion, max(n, CANDIDATES), weights=weights, frames=frames, allowed=allowed, ablated=ablated
+            parts,
+            intent,
+            expansion,
+            max(n, CANDIDATES),
+            weights=weights,
+            frames=frames,
+            allowed=allowed,
+            ablated=ablated,
         )
         ranking = Ranking([], [])
         if len(pool.rows):
@@ -279,7 +287,8 @@ class HybridRanker(Ranker):
             features["general"] = np.maximum(scores - CHANCE, 0.0)
         titles = weights.title * files.title_match(idf, rows)
         beside = weights.neighbours * signals.file_support(files.files_of(rows), base)
-        roles, on_trace = files.roles_of(rows), signals.frame_scores(frames, rows)
+        roles = np.where(signals.inside_tests(words, rows), TEST, files.roles_of(rows))
+        on_trace = signals.frame_scores(frames, rows)
         verbatim = np.zeros(len(rows))
         if intent.kind == "message":
             token_idf = parts.lexical.postings.idf(tokens)
@@ -301,8 +310,9 @@ class HybridRanker(Ranker):
         }
         outlines, thin = files.outlines_of(rows), signals.thin_bodies(words, rows)
         role = 1 - (1 - settings.role) * (1 + inside) / 2
+        asked = (on_trace > 0) | (features["definition"] >= 1)
         factors = {
-            "role": np.where(on_trace > 0, 1.0, signals.role_factors(roles, intent.words, role)),
+            "role": np.where(asked, 1.0, signals.role_factors(roles, intent.words, role)),
             "outline": np.where(outlines, 1 - (1 - settings.outline) * (1 - inside), 1.0),
             "body": signals.body_factors(thin & ~outlines, inside, directed, settings.body),
             "quality": signals.quality_factors(words, stems, rows, thin, settings.unfinished),

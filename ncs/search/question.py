@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
@@ -68,6 +68,20 @@ class Intent:
     words: tuple[str, ...]
     symbols: tuple[Symbol, ...]
 
+    def corrected(self, corrections: Mapping[str, Sequence[str]]) -> Intent:
+        """With the words that are searched for instead of unknown ones, and the name that they may be; a symbol stays
+        what it is."""
+        if not corrections or self.kind == "symbol":
+            return self
+        words = tuple(new for word in self.words for new in corrections.get(word, (word,)))
+        return replace(self, words=words, symbols=(*self.symbols, *_name_apart(self.kind, words)))
+
+
+def _name_apart(kind: Kind, words: Sequence[str]) -> list[Symbol]:
+    """The name that a few words may be, written apart."""
+    apart = kind == "keywords" and 1 < len(words) <= LONGEST_NAME
+    return [Symbol("".join(words), certain=False)] if apart else []
+
 
 def check_length(text: str) -> None:
     """Raise BadInput for a text that is too long to be a query."""
@@ -90,8 +104,7 @@ def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
     words = [word for word in content if word not in set(languages)]
     symbols = query_symbols(text)
     kind = _kind(text, tokens, symbols)
-    if kind == "keywords" and 1 < len(tokens) <= LONGEST_NAME:
-        symbols.append(Symbol("".join(tokens), certain=False))
+    symbols += _name_apart(kind, tokens)
     lines_of_code = kind == "code" and "\n" in text.strip()
     only_uses = lines_of_code or sum(symbol.certain for symbol in symbols) > SYMBOLS
     return Intent(kind, tuple(words or content), () if only_uses else tuple(symbols))

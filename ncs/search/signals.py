@@ -332,11 +332,10 @@ def verbatim(table: WordReader, rows: Rows, words: Sequence[str], weights: Seque
 
 
 def frame_scores(frames: Rows, rows: Rows) -> Scores:
-    """How near each row is to where a trace ends, [len(rows)]: 1 for the first of its frames, .5 for the last, 0 for
-    others."""
+    """How near each row is to where a trace ends, [len(rows)]: 1 / n for its n-th frame, 0 for others."""
     result = np.zeros(len(rows))
     _, at, numbers = np.intersect1d(rows, frames, return_indices=True)
-    result[at] = 1 - numbers / (2 * max(len(frames), 1))
+    result[at] = 1 / (1 + numbers)
     return result
 
 
@@ -361,6 +360,13 @@ ASKS_FOR = {
     SETTINGS: frozenset(f"{_FORMATS} stylesheet pipeline workflow deploy deployment".split()),
 }
 """Role of a file -> query words that ask for it."""
+
+
+def inside_tests(table: WordReader, rows: Rows) -> NDArray[np.bool_]:
+    """Mask of the rows whose scope has the word `tests`: Rust's `mod tests` stands in the file that it tests."""
+    ids, offsets = table.select_rows(("scope",), rows)
+    owners = np.repeat(np.arange(len(rows)), np.diff(offsets))
+    return np.bincount(owners[ids == table.vocabulary.ids_of(["tests"])[0]], minlength=len(rows)) > 0
 
 
 def role_factors(roles: NDArray[np.int8], words: Sequence[str], factor: float = ROLE) -> Scores:
@@ -412,15 +418,13 @@ MEMBER = 0.7
 """The share of the score of a class or file that one of its functions needs to stand before it."""
 
 
-def members_first(
-    scores: Scores, facts: DocumentFacts, rows: Rows, defines: Scores, share: float = MEMBER
-) -> Scores:
+def members_first(scores: Scores, facts: DocumentFacts, rows: Rows, defines: Scores, share: float = MEMBER) -> Scores:
     """Scores in which a function changes places with the class, or the code around functions, of its file that is just
     before it, [len(rows)]: that has the words of all its functions, and people look for the one. The best score of a
     file stays. defines: a class that defines a symbol of the query keeps its place.
     """
     files, outlines = facts.file_roles.files_of(rows), facts.file_roles.outlines_of(rows)
-    result = scores.copy()
+    result: Scores = scores.copy()
     best: dict[int, int] = {}
     for at in np.argsort(-scores, kind="stable").tolist():
         if not outlines[at]:

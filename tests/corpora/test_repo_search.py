@@ -90,7 +90,7 @@ def test_an_answer_that_is_no_function_of_the_repository_is_named(tmp_path: Path
     repository(tmp_path / "o+r", FILES)
     data = write(tmp_path / "data", row("o/r", 0, "main", ["core.py::gone"]))
     (corpus,) = (task.corpus for task in read(data, tmp_path))
-    with pytest.raises(BadInput, match="o/r has no function core.py::gone; correct the question that it answers"):
+    with pytest.raises(BadInput, match=r"o/r has no function core\.py::gone; correct the question that it answers"):
         corpus.judged_run({"r-0": {"core.py:1": 1.0}})
 
 

@@ -1,0 +1,107 @@
+"""Stack traces and messages as queries: the functions that they run through, and the literal that was printed."""
+
+from __future__ import annotations
+
+import pytest
+
+from ncs.index import Index
+from ncs.search.traces import read_trace
+from tests import gitrepo
+from tests.build.test_update import QUICK
+
+CORE = '''"""Opens things."""
+
+
+class Opener:
+    """Opens files of a name."""
+
+    def open_stream(self, name, mode):
+        if not name:
+            raise ValueError(f"{name} cannot be opened in mode {mode!r}")
+        return open(name, mode)
+
+
+def main(name):
+    return Opener().open_stream(name, "r")
+'''
+TEST = """def test_a_name_is_needed():
+    with raises(ValueError, match="x cannot be opened in mode 'r'"):
+        Opener().open_stream("", "r")
+"""
+FILES = {
+    "src/things/core.py": CORE,
+    "tests/test_core.py": TEST,
+    "src/Reader.java": "class Reader {\n  int read(Source s) {\n    return s.next();\n  }\n}\n",
+    "command.go": "package c\n\nfunc (c *Command) Execute() error {\n\treturn c.run()\n}\n",
+    "lib/router.js": "function next (req) {\n  return handle(req)\n}\n",
+    "core/Logger.cs": "class Logger {\n  void Emit(Event e) {\n    sink.Emit(e);\n  }\n}\n",
+    **{f"src/things/other{n}.py": f"def other_{n}(name, mode):\n    return opened(name, mode)\n" for n in range(8)},
+}
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    folder = tmp_path_factory.mktemp("traces")
+    return Index.build(gitrepo.write(folder / "src", FILES), folder / "idx", config=QUICK, workers=1)
+
+
+PYTHON = """Traceback (most recent call last):
+  File "/home/ana/tool/core.py", line 3, in <module>
+    main("")
+  File "/usr/lib/python3/site-packages/things/core.py", line 14, in main
+    return Opener().open_stream(name, "r")
+  File "/usr/lib/python3/site-packages/things/core.py", line 9, in open_stream
+    raise ValueError(...)
+ValueError:  cannot be opened in mode 'r'"""
+JAVA = "java.lang.NullPointerException\n\tat Reader.read(Reader.java:3)\n\tat Main.main(Main.java:9)"
+GO = "panic: no flag\n\ngoroutine 1 [running]:\nc.(*Command).Execute(0xc0)\n\t/go/mod/x.com/c@v1/command.go:4 +0x1d"
+NODE = "TypeError: handle is not a function\n    at next (/home/ana/node_modules/r/lib/router.js:2:10)\n    at a.js:1:1"
+DOTNET = "System.Exception: full\r\n   at Logger.Emit(Event e) in C:\\build\\core\\Logger.cs:line 3\r\n   at A.B()"
+
+
+@pytest.mark.parametrize(
+    ("trace", "names"),
+    [
+        (PYTHON, ["Opener.open_stream", "main"]),
+        (JAVA, ["Reader.read"]),
+        (GO, ["Command.Execute"]),
+        (NODE, ["next"]),
+        (DOTNET, ["Logger.Emit"]),
+        (PYTHON.replace("line 9, in open_stream", "line 99, in open_stream"), ["Opener.open_stream", "main"]),
+    ],
+)
+def test_the_functions_of_a_trace_lead_innermost_first(index: Index, trace: str, names: list[str]) -> None:
+    hits = index.search(trace, len(names))
+    assert [hit.document.qualified_name for hit in hits] == names
+
+
+def test_a_file_of_the_same_name_elsewhere_is_not_the_frames(index: Index) -> None:
+    assert read_trace('  File "/home/ana/tool/core.py", line 3, in run').frames[0].path[-1] == "core.py"
+    hits = index.search('File "/home/ana/tool/core.py", line 3, in run\nKeyError: sink emit', 1)
+    assert hits[0].document.path != "src/things/core.py"
+
+
+def test_what_follows_a_trace_is_found_by_its_message(index: Index) -> None:
+    assert read_trace(PYTHON).message == "ValueError:  cannot be opened in mode 'r'"
+    assert read_trace(GO).message == "panic: no flag"
+
+
+def test_a_message_leads_to_the_literal_that_wrote_it_before_the_test_that_quotes_it(index: Index) -> None:
+    first, *_ = index.search("ValueError: notes.txt cannot be opened in mode 'rw'", 3)
+    assert first.document.qualified_name == "Opener.open_stream"
+    ranking = index.results("ValueError: notes.txt cannot be opened in mode 'rw'", 1).ranking
+    assert ranking.intent is not None
+    assert (ranking.intent.kind, ranking.signals["verbatim"][0] > 1) == ("message", True)
+    assert index.results("open a file in a mode", 1).ranking.signals["verbatim"].tolist() == [0.0]
+
+
+def test_a_function_stands_before_the_class_that_has_its_words(index: Index) -> None:
+    names = [hit.document.qualified_name for hit in index.search("open files of a name in a mode", 3)]
+    assert names.index("Opener.open_stream") < names.index("Opener")
+    assert index.search("Opener", 1)[0].document.qualified_name == "Opener"  # asked for by its name
+
+
+def test_a_name_may_be_written_apart(index: Index) -> None:
+    (first,) = index.search("open stream", 1)
+    assert first.document.qualified_name == "Opener.open_stream"
+    assert index.results("open stream", 1).ranking.signals["definition"][0] > 0
