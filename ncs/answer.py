@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ncs.index import Filters, Index
-from ncs.learn.confidence import is_confident
+from ncs.learn.confidence import is_confident, likelihood
 from ncs.search.highlight import matched_words
 from ncs.search.ranking import Ranking
 from ncs.storage.snapshot import FORMAT, PENDING
@@ -40,7 +40,7 @@ def ask(
     """Answer a query.
 
     Keys: query, ranker, index, unknown_words (word -> near spellings), notes (sentences for people), hits; and of the
-    default ranker kind: symbol, how-to, keywords or code. A hit has the keys of `hit_as_dict`.
+    default ranker kind: symbol, how-to, keywords, code or message. A hit has the keys of `hit_as_dict`.
 
     With `min_confidence` less probable hits are left out; if none is left, a note has the best confidence. With
     `unfold` near duplicates are separate hits. With `explain` the answer and each hit have the key explanation: see
@@ -52,14 +52,14 @@ def ask(
     if results.explanation:
         for hit, explanation in zip(hits, results.explanation.hits, strict=True):
             hit["explanation"] = explanation
-    unknown = index.unknown_words(text)
+    intent = results.ranking.intent
+    unknown = {} if intent and intent.kind == "message" else index.unknown_words(text)  # it has values in it
     notes = [*cautions(index), *_notes(text, unknown, results.ranking, bool(hits))]
     if min_confidence is not None and hits:
         best = max(hit["confidence"] or 0.0 for hit in hits)
         hits = [hit for hit in hits if is_confident(hit["confidence"], min_confidence)]
         if not hits:
             notes.append(f"no result is likely enough (best: {best:.2f}); use other words, or a lower --min-confidence")
-    intent = results.ranking.intent
     return {
         "query": text,
         "ranker": ranker,
@@ -148,16 +148,17 @@ def describe(index: Index) -> dict[str, Any]:
 def hit_as_dict(hit: Hit, text: str, *, code: bool = True) -> dict[str, Any]:
     """One hit, ready for JSON.
 
-    Keys: rank, score, confidence (how probable it is that it is right, of the default ranker; else None), id,
-    repository, path, start_line, end_line, language, kind, name, qualified_name, matched (words of the text that it
-    has), copies (where exact duplicates are), near_copies (where near duplicates are that were folded into it) and
-    code (None when the index keeps none, or code is False).
+    Keys: rank, score, confidence (how probable it is that it is right, of the default ranker; else None), likelihood
+    (strong, likely, weak or ""), id, repository, path, start_line, end_line, language, kind, name, qualified_name,
+    matched (words of the text that it has), copies (where exact duplicates are), near_copies (where near duplicates are
+    that were folded into it) and code (None when the index keeps none, or code is False).
     """
     document = hit.document
     return {
         "rank": hit.rank,
         "score": round(hit.score, 6),
         "confidence": None if hit.confidence is None else round(hit.confidence, 4),
+        "likelihood": likelihood(hit.confidence),
         **_values(document, IDENTITY),
         "matched": matched_words(document, text),
         "copies": _places(document.copies),

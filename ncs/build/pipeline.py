@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.build.calibration import calibrate, weigh_head
 from ncs.build.file_cache import FileCache, installed_version, is_reusable, made_by
+from ncs.build.head_weight import weigh_head
 from ncs.build.ingest import Collector, MovedError, ingest, pack_batch
 from ncs.build.memory import check_memory, expected_size, reader_processes
 from ncs.build.request import Request
@@ -194,9 +194,10 @@ class _Build:
                     ranker.fit(words, embeddings, documents, track=track)
                     ranker.save(statistics, segment)
         parts = [(segment, len(words))]
-        with self.clock("calibration"), Snapshot(self.writer.folder, _draft(parts, statistics, counts)) as snapshot:
-            head = weigh_head(snapshot) if any(ranker.name == HEAD for ranker in self.rankers) else None
-            counts["calibration"] = {**calibrate(snapshot), **({"head": head} if head else {})}
+        if any(ranker.name == HEAD for ranker in self.rankers):
+            draft = _draft(parts, statistics, counts)
+            with self.clock("head weight"), Snapshot(self.writer.folder, draft) as snapshot:
+                counts["head"] = weigh_head(snapshot)
         counts |= {"embeddings": embeddings.method, "training": training}
         if self.request.before_commit:
             self.request.before_commit(parts, statistics, NO_TOMBSTONES)
@@ -358,7 +359,7 @@ def add_rankers(folder: Path | str, texts: Sequence[str], *, track: Track = sile
         counts = {**description.counts, "seconds": {**description.counts.get("seconds", {}), **clock.seconds}}
         if HEAD in names and len(parts) == 1:
             with Snapshot(folder, _draft(parts, statistics, counts)) as new:
-                counts["calibration"] = {**counts.get("calibration", {}), "head": weigh_head(new)}
+                counts["head"] = weigh_head(new)
         before: Sequence[str] = description.config.get("rankers", ())  # type: ignore[assignment]
         others = [text for text in before if read_ranker(text)[0] not in names]
         writer.commit(

@@ -164,7 +164,7 @@ def publishing(folder: Path, store: str | None, *, quiet: bool) -> Iterator[Befo
 
 def _add(sources: list[Path] | None, rankers: list[str], index: Path | None, quiet: bool) -> None:
     """Fit rankers over an existing index."""
-    from ncs.build.calibration import head_summary
+    from ncs.build.head_weight import head_summary
     from ncs.build.pipeline import add_rankers
     from ncs.search.rankers import HEAD
 

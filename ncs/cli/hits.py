@@ -137,7 +137,7 @@ def link_to(path: Path, line: int, host: str) -> str:
 
 
 def _print_header(console: Console, hit: Mapping[str, Any], link: str | None) -> None:
-    """Rank, name and confidence; the place; the words matched; copies."""
+    """Rank, name and likelihood; the place; the words matched; copies."""
     from rich.style import Style
     from rich.text import Text
 
@@ -145,7 +145,7 @@ def _print_header(console: Console, hit: Mapping[str, Any], link: str | None) ->
     head.append(f"{hit['rank']:>2}  ", "bold")
     head.append(heading(hit), "bold blue" if light_background() else "bold cyan")
     confidence = hit["confidence"]
-    head.append(f"  {hit['score']:.4f}" if confidence is None else f"  confidence {confidence:.2f}", "dim")
+    head.append(f"  {hit['score']:.4f}" if confidence is None else f"  {hit['likelihood']}", "dim")
     console.print(head, overflow="fold")
     console.print(Text("    ").append(place(hit), Style(color="green", link=link)), overflow="fold")
     if hit["matched"] and "explanation" not in hit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -21,6 +22,7 @@ import typer.main
 from typer import Option
 
 from ncs import __version__
+from ncs.errors import BadInput
 from ncs.exit_status import main_program
 
 EXIT_STATUS = (
@@ -70,6 +72,19 @@ class LazyGroup(typer.core.TyperGroup):
         single.command(cmd_name, context_settings=forwarded if cmd_name in FORWARDED else SETTINGS)(command)
         return typer.main.get_command(single)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first argument names; else everything is a question. Raises BadInput for what looks
+        like a typing error of a command."""
+        if args[0] in COMMANDS or args[0].startswith("-"):
+            return super().resolve_command(ctx, args)
+
+        from difflib import get_close_matches
+
+        if similar := get_close_matches(args[0], COMMANDS, 1, 0.7):
+            question = f"to search for it: ncs query {shlex.join(args)}"
+            raise BadInput(f"no command {args[0]!r}; did you mean {similar[0]}? {question}")
+        return "query", self.get_command(ctx, "query"), args
+
     def invoke(self, ctx: Any) -> None:
         """Run a command and exit; to typer itself a reader that has exited would be an error."""
         raise typer.Exit(_run(partial(super().invoke, ctx)))
@@ -80,7 +95,7 @@ app = typer.Typer(
     name="ncs",
     cls=LazyGroup,
     help="Search code by what it does. Everything is learned from your code, on your machine.\n\n"
-    'Example: ncs build . && ncs query "hide soft keyboard"',
+    'Example: ncs build . && ncs "hide soft keyboard"',
     epilog=EXIT_STATUS,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

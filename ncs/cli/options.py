@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from ncs.cli.hits import FORMATS
-from ncs.errors import NcsError
+from ncs.errors import BadInput, NcsError
 from ncs.search.rankers import RANKERS
 
 if TYPE_CHECKING:
@@ -63,13 +63,18 @@ FormatOption = Annotated[
         autocompletion=_completion(lambda: FORMATS),
     ),
 ]
-Hits = Annotated[int, Option("-k", min=1, help="How many hits.")]
+Hits = Annotated[int, Option("-n", "--limit", "-k", min=1, help="How many hits.")]
 AllLines = Annotated[bool, Option("-A", "--all", help="All lines of each hit, not only those that matter.")]
 NoCode = Annotated[bool, Option("--no-code", help="Names and places only.")]
 Open = Annotated[
     int | None, Option("--open", min=1, metavar="N", help="Open hit N in $VISUAL or $EDITOR, at its line.")
 ]
-Language = Annotated[str | None, Option(help="Only this language.", autocompletion=_completion(_languages))]
+Language = Annotated[
+    str | None,
+    Option(
+        "-t", "--language", "--type", help="Only this language: python, py.", autocompletion=_completion(_languages)
+    ),
+]
 Repository = Annotated[
     str | None, Option(help="Only repositories that match this glob.", autocompletion=complete_repository)
 ]
@@ -93,6 +98,19 @@ Store = Annotated[
 def without_none(**options: Any) -> dict[str, Any]:
     """The options that the user set; the engine has the defaults."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+def language_in(index: Index, name: str | None) -> str | None:
+    """The language of an index that is called so; raises BadInput, naming those that it has."""
+    known = index.description.counts.get("languages") or {}
+    if name is None or name in known:
+        return name
+    from ncs.extract.text_files import language_called
+
+    language = language_called(name)
+    if language not in known:
+        raise BadInput(f"no language {name!r} here (have: {', '.join(sorted(known))})")
+    return language
 
 
 def index_folder(index: Path | None) -> Path:

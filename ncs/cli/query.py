@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ from ncs.cli.hits import choose_format, show
 from ncs.console import say
 from ncs.errors import BadInput
 from ncs.search.locate_source import SourceLocator
+from ncs.search.question import MAX_QUERY
 from ncs.search.rankers import DEFAULT_RANKER, RANKERS
 
 if TYPE_CHECKING:
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 
 
 def query(
-    text: Annotated[list[str], Argument(help="What the function does, or its name.", show_default=False)],
+    text: Annotated[
+        list[str], Argument(help="What it does, its name, a message or a stack trace; - for stdin.", show_default=False)
+    ],
     k: options.Hits = 10,
     ranker: Annotated[
         str,
@@ -54,15 +58,15 @@ def query(
 ) -> None:
     """Find functions by what they do. Exit status: 0 found, 1 nothing found, 2 error.
 
-    Example: ncs query "hide soft keyboard" -k 3; in an editor: ncs query View.setPadding --open 1
+    Example: ncs query "hide soft keyboard" -n 3; pytest 2>&1 | ncs query -; ncs query View.setPadding --open 1
     """
     from ncs.answer import ask
 
     form = choose_format(form, as_json=as_json, jsonl=jsonl)
     with options.open_index(index, store) as opened_index:
         answer = ask(
-            opened_index, " ".join(text), max(k, open_hit or 0),
-            ranker=ranker, language=language, repository=repository, path=path, kind=kind,
+            opened_index, _read(text), max(k, open_hit or 0), ranker=ranker,
+            language=options.language_in(opened_index, language), repository=repository, path=path, kind=kind,
             functions_only=functions_only, code=_needs_code(form, no_code, open_hit), explain=explain,
             min_confidence=min_confidence, unfold=unfold,
         )  # fmt: skip
@@ -94,10 +98,21 @@ def similar(
     form = choose_format(form, as_json=as_json, jsonl=jsonl)
     with options.open_index(index) as opened_index:
         answer = ask_similar(
-            opened_index, place, max(k, open_hit or 0), language=language, repository=repository, path=path, kind=kind,
-            code=_needs_code(form, no_code, open_hit),
+            opened_index, place, max(k, open_hit or 0), language=options.language_in(opened_index, language),
+            repository=repository, path=path, kind=kind, code=_needs_code(form, no_code, open_hit),
         )  # fmt: skip
         _show(answer, opened_index, form, open_hit, code=not no_code, all_lines=all_lines, quiet=quiet)
+
+
+def _read(text: list[str]) -> str:
+    """The question, from stdin where it is "-"; raises BadInput where that is too long or no text."""
+    if text != ["-"]:
+        return " ".join(text)
+    data = sys.stdin.buffer.read(4 * MAX_QUERY + 1)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise BadInput("what stdin holds is not UTF-8 text of a question's length; give less of it") from None
 
 
 def _needs_code(form: str, no_code: bool, open_hit: int | None) -> bool:

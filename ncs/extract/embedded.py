@@ -22,7 +22,7 @@ from ncs.extract import text_files, treesitter
 from ncs.extract.documents import with_distinct_ids
 from ncs.extract.languages import LANGUAGES, installed, language_of
 from ncs.extract.source_bytes import as_utf8
-from ncs.extract.text_files import TEXT_KINDS, text_kind
+from ncs.extract.text_files import TEXT_KINDS, language_called, text_kind
 from ncs.sources.filters import reason_to_skip
 from ncs.text.quotes import blank_openings, blank_quotes
 from ncs.types import Document
@@ -59,13 +59,6 @@ def _moved(document: Document, lines: Sequence[int]) -> Document:
     return replace(document, id=f"{place}{first}{suffix}", start_line=first, end_line=last)
 
 
-_ALIASES = {
-    **{"python3": "python", "python2": "python", "ipython": "python", "ipython3": "python", "xpython": "python"},
-    **{"pyspark": "python", "sagemath": "python", "ir": "r", "c++": "cpp", "c#": "csharp", "f#": "fsharp"},
-    **{"node": "javascript", "node.js": "javascript", "sh": "bash", "shell": "bash", "deno": "typescript"},
-    **{"pwsh": "powershell", "octave": "matlab", "gophernotes": "go", "ihaskell": "haskell", "evcxr": "rust"},
-    **{"emacs-lisp": "elisp", "common-lisp": "lisp", "spark": "scala", "tslab": "typescript", "jslab": "javascript"},
-}
 _IMAGE = re.compile(  # {0,9}: linear where nothing closes
     r"!?\[[^\[\]\n]*(?:\[[^\[\]\n]*){0,9}\]\((?:data|attachment):[^()\n]*(?:\([^()\n]*){0,9}\)|(?<![^\s)])\S{200,}"
 )
@@ -199,10 +192,9 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _language_called(name: object) -> str:
     """A key of LANGUAGES or TEXT_KINDS for the name of a kernel; "" for others."""
-    language = name.lower().strip() if isinstance(name, str) and len(name) <= MAX_HEADING else ""
-    language = re.sub(r"[-_ ]?v?\d[\d.]*$", "", language)
-    language = _ALIASES.get(language, language)
-    return language if language in LANGUAGES or language in TEXT_KINDS else ""
+    if not isinstance(name, str) or len(name) > MAX_HEADING:
+        return ""
+    return language_called(name) or language_called(re.sub(r"[-_ ]?v?\d[\d.]*$", "", name.strip())) or ""
 
 
 def _read_cell(cell: _Cell, comment: str, repository: str, path: str, outside: bool) -> tuple[list[Document], bool]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ncs.extract.comments import clean_comment
 from ncs.extract.documents import digest_of
+from ncs.extract.languages import LANGUAGES, language_of
 from ncs.extract.source_bytes import as_utf8
 from ncs.text.quotes import blank_quotes
 from ncs.types import Document, Field, Tokens
@@ -255,6 +256,28 @@ def text_kind(path: str) -> str | None:
     if kind is not None and TEXT_KINDS[kind].configuration and _DATA.search(path):
         return None
     return kind
+
+
+_ALIASES = {
+    **{"python2": "python", "python3": "python", "ipython": "python", "ipython3": "python", "xpython": "python"},
+    **{"pyspark": "python", "sagemath": "python", "ir": "r", "c#": "csharp", "f#": "fsharp", "golang": "go"},
+    **{"node": "javascript", "node.js": "javascript", "shell": "bash", "deno": "typescript", "spark": "scala"},
+    **{"pwsh": "powershell", "octave": "matlab", "gophernotes": "go", "ihaskell": "haskell", "evcxr": "rust"},
+    **{"emacs-lisp": "elisp", "common-lisp": "lisp", "tslab": "typescript", "jslab": "javascript"},
+}
+
+
+def language_called(name: str) -> str | None:
+    """The key of LANGUAGES or TEXT_KINDS that people or kernels call so, by a name or an extension.
+
+    >>> language_called("Python3"), language_called("rs"), language_called("c++"), language_called("english")
+    ('python', 'rust', 'cpp', None)
+    """
+    name = name.lower().strip()
+    name = _ALIASES.get(name, name)
+    if name in LANGUAGES or name in TEXT_KINDS:
+        return name
+    return language_of(f".{name}") or _BY_FILE.get(f".{name}")
 
 
 def is_configuration(path: str) -> bool:

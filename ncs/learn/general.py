@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.storage.words import WordReader
-    from ncs.types import Field, Matrix, Rows, Scores
+    from ncs.types import Matrix, Rows, Scores
 
     Ids = NDArray[np.integer[Any]]
 
@@ -154,15 +154,12 @@ class GeneralScorer:
         known = sum(weight for stem, weight in idf.items() if stem in self.head.stems)
         return known / max(sum(idf.values()), 1e-9)
 
-    def scores(self, query: Sequence[str], rows: Rows, without: Field | None = None) -> Scores:
-        """Scores of rows for the words of a query, 0 to 2, [len(rows)]; 0 where the head knows no word of it.
-
-        without: a field that is not read.
-        """
+    def scores(self, query: Sequence[str], rows: Rows) -> Scores:
+        """Scores of rows for the words of a query, 0 to 2, [len(rows)]; 0 where the head knows no word of it."""
         ids = self.query_ids(query)
         if not len(ids) or not len(rows):
             return np.zeros(len(rows))
-        impacts = self._impacts(rows, without)
+        impacts = self._impacts(rows)
         scores: Scores = self._cosines(ids, impacts) + self._matches(ids, impacts).sum(axis=1)
         return scores
 
@@ -177,8 +174,8 @@ class GeneralScorer:
         matches = [Match(word(asked), word(said), share) for asked, said, share in pairs if share > 0]
         return sorted(matches, key=lambda match: -match.share)
 
-    def _impacts(self, rows: Rows, without: Field | None = None) -> _Impacts:
-        words, offsets = self.words.select_rows([name for name in _FIELDS if name != without], rows)
+    def _impacts(self, rows: Rows) -> _Impacts:
+        words, offsets = self.words.select_rows(_FIELDS, rows)
         lengths = np.diff(offsets)
         stems, owners = self._stems_of(words).astype(np.int64), np.repeat(np.arange(len(rows)), lengths)
         known, n = stems >= 0, len(self.head.stems)

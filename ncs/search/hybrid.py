@@ -35,12 +35,12 @@ import numpy as np
 
 from ncs.errors import check_k, reading
 from ncs.files import read_json
-from ncs.learn.confidence import DEFAULT, FEATURES, load_model, load_weights
+from ncs.learn.confidence import FEATURES, MODEL, load_weights
 from ncs.learn.general import GeneralScorer, general_head
 from ncs.search import signals
 from ncs.search.question import PROSE, SPELLING, Expansion, Intent, Kind, expand, read_intent
 from ncs.search.rankers import HEAD, Ranker, nearest
-from ncs.search.ranking import AblatedScores, Internals, QueryAnalysis, Ranking
+from ncs.search.ranking import Internals, QueryAnalysis, Ranking
 from ncs.search.traces import read_trace, rows_of
 from ncs.storage.arrays import distinct, top_rows
 from ncs.storage.document_facts import DocumentFacts
@@ -71,7 +71,7 @@ CHANCE = 0.3
 """The score by the general head that three of four random functions do not have; right ones have .6 at
 the median of web queries, and .4 at the fifth percentile."""
 WEIGHT = "weight.json"
-"""The weight of a head, determined by calibration (ncs.build.calibration), among its statistics."""
+"""The weight of a head (ncs.build.head_weight), among its statistics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,6 @@ class HybridRanker(Ranker):
         self._given = {weight: value for weight, value in weights.items() if value is not None}
         self.weights, self.settings = Weights(**self._given), Settings(**options)
         self.config = {**asdict(self.weights), **asdict(self.settings)}
-        self.confidence = DEFAULT
         self._snapshot: Snapshot | None = None
         self._facts: DocumentFacts | None = None
         self._open: Parts | None = None
@@ -175,7 +174,6 @@ class HybridRanker(Ranker):
     def load(self, snapshot: Snapshot) -> None:
         """Open the facts, and take the weights of this index where none were given: `meaning` depends on its size."""
         self._snapshot, self._facts = snapshot, DocumentFacts.open(snapshot)
-        self.confidence = load_model(snapshot.statistics)
         built = {"meaning": meaning_weight(len(self._facts.file_roles)), "head": head_weight(snapshot.statistics)}
         tuned = load_weights(snapshot.folder) if self.settings.calibrated else {}
         own = {**built, **tuned, **self._given}
@@ -208,9 +206,8 @@ class HybridRanker(Ranker):
         allowed: Mask | None = None,
         fold: bool = False,
         confidences: bool = False,
-        ablated: AblatedScores | None = None,
     ) -> Ranking:
-        """`search`, with the signals of every hit. ablated: a document that is scored without one of its fields."""
+        """`search`, with the signals of every hit."""
         check_k(k)
         n = k + 1 if confidences else k  # one more hit, so that the lead of the last one does not depend on k
         parts, facts = self.open_parts, self.open_parts.facts
@@ -220,6 +217,7 @@ class HybridRanker(Ranker):
             frames = frames if allowed is None else frames[allowed[frames]]
             text = trace.message if len(frames) and trace.message else text
         intent = read_intent(text, facts.languages)
+        intent = replace(intent, kind="message") if len(frames) else intent
         weights, settings = of_kind(self.weights, self.settings, intent.kind)
         postings = parts.lexical.postings
         expansion = expand(
@@ -235,11 +233,10 @@ class HybridRanker(Ranker):
             weights=weights,
             frames=frames,
             allowed=allowed,
-            ablated=ablated,
         )
         ranking = Ranking([], [])
         if len(pool.rows):
-            ranking = self._score_signals(analysis, pool, text, frames, weights, settings, ablated)
+            ranking = self._score_signals(analysis, pool, text, frames, weights, settings)
             ranking = _best(replace(ranking, folded=fold and settings.fold), facts, n, factor=settings.saturation)
         rows = np.array(ranking.rows, np.int64)
         stems = dict.fromkeys(term.stem for term in expansion.terms if term.documents)
@@ -247,7 +244,7 @@ class HybridRanker(Ranker):
         ranking = replace(ranking, analysis=analysis, words=intent.words, added=expansion.words, impacts=impacts)
         if not confidences:
             return ranking
-        probabilities = self.confidence.probabilities(confidence_features(ranking, ablated))
+        probabilities = MODEL.probabilities(confidence_features(ranking))
         return replace(ranking, confidences=probabilities.tolist()).at(range(min(k, len(rows))))
 
     def _score_signals(
@@ -258,7 +255,6 @@ class HybridRanker(Ranker):
         frames: Rows,
         weights: Weights,
         settings: Settings,
-        ablated: AblatedScores | None,
     ) -> Ranking:
         """The signals and factors of all candidates, ordered by words and meaning, without scores."""
         parts, facts = self.open_parts, self.open_parts.facts
@@ -271,8 +267,6 @@ class HybridRanker(Ranker):
         words, stems, files = facts.words, facts.words.stems, facts.file_roles
         name, tokens = signals.name_overlap(words, stems, rows, idf), tokenize(text)
         directed = name + signals.DIRECTION * signals.name_direction(words, stems, rows, tokens)
-        if ablated and ablated.name is not None:
-            name[rows == ablated.row] = directed[rows == ablated.row] = ablated.name
         features = {
             "meaning": np.maximum(pool.meaning, 0.0),
             "name": name,
@@ -282,8 +276,6 @@ class HybridRanker(Ranker):
         if parts.general:
             general_weight *= parts.general.known_share(idf) * (1 - consensus.gate / 2)
             scores = parts.general.scores(intent.words, rows)
-            if ablated:
-                scores[rows == ablated.row] = ablated.general
             features["general"] = np.maximum(scores - CHANCE, 0.0)
         titles = weights.title * files.title_match(idf, rows)
         beside = weights.neighbours * signals.file_support(files.files_of(rows), base)
@@ -293,6 +285,7 @@ class HybridRanker(Ranker):
         if intent.kind == "message":
             token_idf = parts.lexical.postings.idf(tokens)
             verbatim = signals.verbatim(words, rows, tokens, [token_idf[stem] for stem in stem_all(tokens)])
+            verbatim *= roles != TEST
         near = signals.proximity(words, stems, rows, stem_all(intent.words), idf)
         values = {
             "lexical": (pool.lexical - pool.spelling) / best,
@@ -305,12 +298,13 @@ class HybridRanker(Ranker):
             "name": weights.naming * directed,
             "definition": weights.definition * features["definition"],
             "proximity": settings.proximity * inside * near,
-            "verbatim": settings.verbatim * verbatim * (roles != TEST),
+            "verbatim": settings.verbatim * verbatim,
             "frame": settings.frame * on_trace,
         }
         outlines, thin = files.outlines_of(rows), signals.thin_bodies(words, rows)
         role = 1 - (1 - settings.role) * (1 + inside) / 2
         asked = (on_trace > 0) | (features["definition"] >= 1)
+        features["certain"] = np.maximum.reduce([features["definition"], verbatim, on_trace])
         factors = {
             "role": np.where(asked, 1.0, signals.role_factors(roles, intent.words, role)),
             "outline": np.where(outlines, 1 - (1 - settings.outline) * (1 - inside), 1.0),
@@ -355,10 +349,9 @@ def find_candidates(
     weights: Weights,
     frames: Rows,
     allowed: Mask | None = None,
-    ablated: AblatedScores | None = None,
 ) -> Candidates:
-    """Candidates by ascending row: the best n by all parts together, the ablated one, definitions of query symbols, and
-    the frames of a trace.
+    """Candidates by ascending row: the best n by all parts together, definitions of query symbols, and the frames of
+    a trace.
     """
     words, postings, vectors, head = " ".join(intent.words), parts.lexical.postings, parts.dense.vectors, parts.head
     query, counts, depth = parts.dense.encoder.query(words), expansion.counts, max(n, DEPTH)
@@ -366,8 +359,6 @@ def find_candidates(
     head_query = head.query_vector(words) if head else query
     if head:
         near_rows += [row for row, _ in nearest(head.vectors, head_query, depth, allowed=allowed)]
-    if ablated:
-        near_rows.append(ablated.row)
     best = np.concatenate([postings.top_rows(counts, depth, allowed=allowed)[0], np.array(near_rows, np.int64)])
     defining = [frames, *(parts.facts.definitions.match(symbol, allowed=allowed)[0] for symbol in intent.symbols)]
     rows = distinct(np.concatenate([best, *defining]))
@@ -378,10 +369,6 @@ def find_candidates(
         vectors.similarities(query, rows).astype(np.float64),
         np.maximum(0.0, head.z_scores(head_query, rows, words)) / FAR if head else np.zeros(len(rows)),
     )
-    if ablated:
-        at = rows == ablated.row
-        candidates.lexical[at], candidates.spelling[at] = ablated.lexical + ablated.spelling, ablated.spelling
-        candidates.meaning[at], candidates.head[at] = ablated.meaning, max(0.0, ablated.head) / FAR
     retrieved = candidates.at(np.flatnonzero(np.isin(rows, best)))
     selected = top_rows(retrieved.rows, retrieved.base(weights.meaning, weights.head), n)[0]
     return candidates.at(np.flatnonzero(np.isin(rows, np.concatenate([selected, *defining]))))
@@ -407,7 +394,7 @@ def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float) -> R
     return replace(hits, scores=scores.tolist(), factors={**hits.factors, "saturation": shares})
 
 
-def confidence_features(ranking: Ranking, ablated: AblatedScores | None = None) -> Scores:
+def confidence_features(ranking: Ranking) -> Scores:
     """`ncs.learn.confidence.FEATURES` of each hit of the default ranker: [hits, len(FEATURES)]."""
     analysis = cast(QueryAnalysis, ranking.analysis)
     if not ranking.rows:
@@ -419,14 +406,10 @@ def confidence_features(ranking: Ranking, ablated: AblatedScores | None = None) 
     for stem, impacts in ranking.impacts.items():
         coverage += (impacts > 0) * analysis.idf[stem] / total
         strength += impacts / total
-    if ablated:
-        here = np.array(ranking.rows, np.int64) == ablated.row
-        coverage[here] = ablated.coverage
-        strength[here] = min(ablated.plain / total, ablated.coverage)
     scores, lead = np.array(ranking.scores), np.zeros(n)
     lead[:-1] = (scores[:-1] - scores[1:]) / np.maximum(scores[:-1], 1e-9)
     columns = [coverage**3 * (1 - np.exp(-mass / 3)), 1 - np.exp(-strength * mass / 2), strength]
-    columns += [ranking.features[name] for name in ("meaning", "name", "definition")]
+    columns += [ranking.features[name] for name in ("meaning", "name", "certain")]
     return np.column_stack([*columns, scores / scores[0], lead])
 
 

@@ -18,26 +18,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class AblatedScores:
-    """The scores of a document without the field that a synthetic query was taken from.
-
-    lexical and spelling: as the signals count words; plain: every word of the query once. coverage: the part of
-    the query's idf that its other words have. name: None if the field is not the name. general: of the general head.
-    head: z-score by a learned head.
-    """
-
-    row: int
-    lexical: float
-    meaning: float
-    coverage: float
-    name: float | None = None
-    spelling: float = 0.0
-    plain: float = 0.0
-    general: float = 0.0
-    head: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class QueryAnalysis:
     """A query as the default ranker reads it. idf: stem -> idf of the intent's words; documents: number searched."""
 

@@ -59,6 +59,35 @@ def test_an_unknown_word_is_read_as_the_nearest_known_one_and_the_note_says_so(d
     assert run.stderr == "ncs: no match for 'keybord'; searching for 'keyboard'\n"
 
 
+def test_a_question_needs_no_command_and_a_mistyped_command_is_none(demo: Path) -> None:
+    assert invoke(HIDE, "-n", "1", cwd=demo).stdout == invoke("query", HIDE, "-k", "1", cwd=demo).stdout
+    run = invoke("biuld", ".", cwd=demo)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr == "ncs: no command 'biuld'; did you mean build? to search for it: ncs query biuld .\n"
+
+
+def test_a_language_may_be_called_by_its_extension_and_one_that_is_not_there_names_those_that_are(demo: Path) -> None:
+    by_name = invoke("query", HIDE, "--language", "java", cwd=demo).stdout
+    assert by_name == invoke("query", HIDE, "-t", "Java", cwd=demo).stdout
+    assert "Keyboards" in by_name
+    for name in ("rb", "klingon"):
+        run = invoke("query", HIDE, "-t", name, cwd=demo)
+        assert (run.returncode, run.stdout) == (2, "")
+        assert run.stderr.startswith(f"ncs: no language '{name}' here (have: ")
+        assert "java" in run.stderr
+
+
+def test_a_trace_is_read_from_stdin_without_notes_about_its_values(demo: Path) -> None:
+    trace = b"java.lang.IllegalStateException: quagga 17\n\tat Keyboards.hideSoftKeyboard(Keyboards.java:13)\n"
+    command = [sys.executable, "-m", "ncs.cli", "query", "-", "-n", "1", "--no-code"]
+    run = subprocess.run(command, cwd=demo, input=trace, capture_output=True, check=False, timeout=LONG)
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert run.stdout.startswith(b"1. Keyboards.hideSoftKeyboard  app/src/Keyboards.java:11  ")
+    run = subprocess.run(command, cwd=demo, input=b"\xff\xfe", capture_output=True, check=False, timeout=LONG)
+    assert (run.returncode, run.stdout) == (2, b"")
+    assert run.stderr.startswith(b"ncs: what stdin holds is not UTF-8 text")
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "note"),
     [
@@ -96,7 +125,7 @@ def test_a_mistake_is_status_2_and_one_line_with_its_remedy(demo: Path, argument
     assert not (demo / "other").exists()
 
 
-@pytest.mark.parametrize("arguments", [["query", "x", "-k", "0"], ["frobnicate"]])
+@pytest.mark.parametrize("arguments", [["query", "x", "-k", "0"], ["serv"]])
 def test_a_wrong_command_or_option_is_status_2_and_named(demo: Path, arguments: list[str]) -> None:
     run = invoke(*arguments, cwd=demo)
     assert run.returncode == 2

@@ -91,7 +91,7 @@ def test_two_formats_and_an_unknown_one_are_refused(query: Query, options: list[
 
 def test_a_table_into_a_pipe_has_no_escapes_and_80_columns(query: Query) -> None:
     lines = query("hide soft keyboard", "--format", "table").stdout.splitlines()
-    assert re.fullmatch(r" 1  Keyboards\.hideSoftKeyboard  confidence 0\.\d\d", lines[0])
+    assert re.fullmatch(r" 1  Keyboards\.hideSoftKeyboard  (strong|likely)", lines[0])
     assert lines[1:] == [
         "    app/src/Keyboards.java:11",
         "    matched: hide, soft, keyboard",
@@ -149,7 +149,7 @@ def test_hits_are_colored_and_no_line_is_wider_than_the_terminal(demo: Path, col
     assert {"hide", "Soft", "Keyboard"} <= set(marked)  # words inside identifiers
     plain = ESCAPES.sub("", output)
     assert max(len(line) for line in plain.split("\n")) <= columns
-    assert " 1  Keyboards.hideSoftKeyboard  confidence 0." in plain
+    assert " 1  Keyboards.hideSoftKeyboard  strong" in plain
     assert re.search(r"\x1b\]8;id=\d+;file://[^/]*/.*/repos/app/src/Keyboards\.java#11\x1b\\", output)
     assert "matched: hide, soft, keyboard" in plain
     assert ("…" in plain) == (columns == 80)  # the long lines of the code are cut, not wrapped

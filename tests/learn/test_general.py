@@ -113,8 +113,6 @@ def test_scores_are_those_of_the_formula_in_every_segment(index: Index, query: t
     expected = [plain_score(head, query, index, row, mean) for row in rows.tolist()]
     np.testing.assert_allclose(scorer.scores(query, rows), expected, atol=2e-5)
     assert any(expected) == (query not in ((), ("quagga",)))
-    without = [plain_score(head, query, index, row, mean, "name") for row in rows.tolist()]
-    np.testing.assert_allclose(scorer.scores(query, rows, "name"), without, atol=2e-5)
 
 
 def test_an_explanation_adds_up_to_what_words_add_and_names_the_word_that_does_most(index: Index) -> None:

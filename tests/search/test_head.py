@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ncs.build import tune
-from ncs.build.calibration import LIFT, MIN_QUERIES, head_summary
+from ncs.build.head_weight import LIFT, MIN_QUERIES, head_summary
 from ncs.build.pipeline import add_rankers
 from ncs.config import BuildConfig, FastTextConfig
 from ncs.errors import BadInput, IndexDamaged
@@ -93,7 +93,7 @@ def test_signals_with_a_head_add_up_and_its_own_candidates_are_found(index: Inde
 
 
 def test_a_head_of_noise_is_not_used(index: Index) -> None:
-    figures = index.description.counts["calibration"]["head"]
+    figures = index.description.counts["head"]
     standing = figures["standing"]
     assert standing["questions"] >= MIN_QUERIES
     assert standing["low"] < LIFT

@@ -7,7 +7,7 @@ import pytest
 from ncs.index import Index
 from ncs.search.traces import read_trace
 from tests import gitrepo
-from tests.build.test_update import QUICK
+from tests.corpus import QUICK
 
 CORE = '''"""Opens things."""
 

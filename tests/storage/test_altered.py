@@ -103,7 +103,7 @@ ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELEC
         with_sql("UPDATE documents SET name = x'07'"),
         with_other(f"{SEGMENT}/vocabulary.npy", os.mkfifo),
         with_other(f"{SEGMENT}/bm25/rows.npy", lambda path: path.symlink_to("/dev/stdin")),
-        with_other("statistics/000001/calibration.json", lambda path: path.symlink_to("/dev/stdin")),
+        with_other("statistics/000001/languages.json", lambda path: path.symlink_to("/dev/stdin")),
         with_other("tuned.json", os.mkfifo),
         with_other("snapshot.json", os.mkfifo),
         with_array("words.offsets.npy", lambda offsets: offsets.__setitem__(slice(1, None, 2), offsets[-1])),

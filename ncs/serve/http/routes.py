@@ -21,8 +21,8 @@ _DOCUMENT: dict[str, Any] = {
     "code": "void hideKeyboard(View view) {\n    manager.hideSoftInputFromWindow(view.getWindowToken(), 0);\n}",
 }  # fmt: skip
 _HIT: dict[str, Any] = {
-    "rank": 1, "score": 2.318461, "confidence": 0.91, **_DOCUMENT, "matched": ["hide", "soft", "keyboard"],
-    "near_copies": [],
+    "rank": 1, "score": 2.318461, "confidence": 0.91, "likelihood": "strong", **_DOCUMENT,
+    "matched": ["hide", "soft", "keyboard"], "near_copies": [],
 }  # fmt: skip
 _SEARCH: dict[str, Any] = {
     "query": "hide soft keyboard", "ranker": "hybrid", "kind": "how-to", "index": "app", "unknown_words": {},
@@ -33,7 +33,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "/api/explain": _SEARCH,
     "/api/similar": {
         "query": _DOCUMENT["id"], "ranker": "similar", "index": "app", "unknown_words": {}, "notes": [],
-        "hits": [{**_HIT, "confidence": None, "reverse": 0.8, "exact_copy": False}],
+        "hits": [{**_HIT, "confidence": None, "likelihood": "", "reverse": 0.8, "exact_copy": False}],
     },
     "/api/document": _DOCUMENT,
     "/api/words": {"word": "keyboard", "words": [{"word": "soft", "similarity": 0.83}]},

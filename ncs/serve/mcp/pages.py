@@ -147,8 +147,8 @@ def row_of(hit: Mapping[str, Any], path: str, project: str, query: str, *, sever
 
 def _header(hit: Mapping[str, Any], path: str) -> str:
     details = [hit["kind"]]
-    if hit.get("confidence") is not None:
-        details.append(f"{hit['confidence']:.2f}")
+    if hit.get("likelihood"):
+        details.append(hit["likelihood"])
     if "reverse" in hit:
         details.append(f"{hit['score']:.0%} similar")
     if copies := len(hit.get("copies", ())) + len(hit.get("near_copies", ())):

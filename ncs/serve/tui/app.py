@@ -152,7 +152,7 @@ class SearchApp(App[None]):
             self._say(str(error))
             return
         self._show(answer, selected)
-        hits = f"{count(len(answer['hits']), 'hit')}: confidence, name, place" if answer["hits"] else ""
+        hits = f"{count(len(answer['hits']), 'hit')}: likelihood, name, place" if answer["hits"] else ""
         self._say("; ".join(filter(None, (hits, *answer["notes"]))))
 
     def _show(self, answer: Mapping[str, Any], selected: str | None) -> None:
@@ -236,9 +236,10 @@ class SearchApp(App[None]):
 
 
 def _row(hit: Mapping[str, Any]) -> Content:
-    """One hit in one line: confidence, name, place."""
-    confidence = "    " if hit["confidence"] is None else f"{hit['confidence']:.2f}"
-    return Content.assemble((confidence, "$text-muted"), " ", (heading(hit), "bold"), "  ", (place(hit), "$text-muted"))
+    """One hit in one line: likelihood, name, place."""
+    return Content.assemble(
+        (f"{hit['likelihood']:6}", "$text-muted"), " ", (heading(hit), "bold"), "  ", (place(hit), "$text-muted")
+    )
 
 
 def _about(hit: Mapping[str, Any]) -> Content:

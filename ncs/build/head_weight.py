@@ -1,8 +1,4 @@
-"""Fitting the confidence model and the weight of a learned head on synthetic queries, whose answers are known.
-
-Such queries cannot tell what the other signals are worth to people: a comment asks for one function, people for any
-that does it, so fitting would switch consensus off.
-"""
+"""The weight of a learned head in the default ranker, by queries made of the documents, whose answers are known."""
 
 from __future__ import annotations
 
@@ -12,18 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ncs.build.synthetic_queries import (
-    ABLATED_FIELDS,
-    MAX_QUERIES,
-    FieldAblation,
-    SyntheticQuery,
-    synthetic_queries,
-    word_table,
-)
+from ncs.build.synthetic_queries import FIELDS_ASKED, SyntheticQuery, synthetic_queries, word_table
 from ncs.build.tune import gain
 from ncs.console import count
-from ncs.learn.confidence import DEFAULT, FEATURES, fit, save_model
-from ncs.search.hybrid import HybridRanker, confidence_features, save_weight
+from ncs.search.hybrid import HybridRanker, save_weight
 from ncs.search.question import read_intent
 from ncs.search.rankers import HEAD, load_ranker
 from ncs.search.unif import UnifRanker
@@ -36,55 +24,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.search.hybrid import Parts
-    from ncs.search.ranking import Ranking
     from ncs.storage.snapshot import Snapshot
 
 MIN_QUERIES = 40
-"""Queries below which the model of confidence stays DEFAULT, and a head is not used."""
-HITS = 10
-UNANSWERED = 0.25
-"""Queries without an answer in the index, for one that has; that many are a fifth of all."""
-HEAD_SHARE = 0.3
-"""The smallest share of MAX_QUERIES for weighing a head."""
+"""Queries below which a head is not used."""
 HEAD_WEIGHT, TRANSLATING_WEIGHT = 0.3, 0.8
 """The head's weight, beside 1 of the words, found on people's questions: so low that heads of doc comments alone
 lowered no set of them; and that of a head that translates."""
 LIFT = 0.5
 """Standard deviations; heads of noise lift by 0, useful ones by 2 to 5."""
-
-
-def calibrate(snapshot: Snapshot) -> Mapping[str, Any]:
-    """Fit the confidence model and save it with the statistics; returns figures about it. Deterministic.
-
-    Every query is used twice, the second time without its right document and with the weight UNANSWERED.
-    """
-    ranker = _hybrid(snapshot)
-    queries = synthetic_queries(ranker.open_parts, Documents(snapshot))
-    figures: dict[str, Any] = {"questions": {kind: sum(each.kind == kind for each in queries) for kind in MAX_QUERIES}}
-    model = DEFAULT
-    if len(queries) >= MIN_QUERIES:
-        features, right, weights = [], [], []
-        for query, scores in zip(queries, FieldAblation(ranker.open_parts).of(queries), strict=True):
-            ranking = ranker.rank(query.text, HITS + 1, ablated=scores)
-            for hits, weight in ((_first(ranking), 1.0), (_first(ranking, without=query.row), UNANSWERED)):
-                features.append(confidence_features(hits, scores))
-                right.append(np.array(hits.rows, np.int64) == query.row)
-                weights.append(np.full(len(hits.rows), weight))
-        model = fit(np.concatenate(features), np.concatenate(right), np.concatenate(weights))
-        coefficients = dict(zip(FEATURES, model.coefficients, strict=True))
-        figures["confidence"] = {"intercept": model.intercept, **coefficients}
-    save_model(model, snapshot.statistics)
-    return figures
-
-
-def _first(ranking: Ranking, *, without: int = -1) -> Ranking:
-    """The first HITS of a ranking, one document left out."""
-    return ranking.at([position for position, row in enumerate(ranking.rows) if row != without][:HITS])
-
-
-def _hybrid(snapshot: Snapshot, *, head: float | None = None) -> HybridRanker:
-    """The default ranker without tuned weights."""
-    return cast(HybridRanker, load_ranker("hybrid", snapshot, head=head, calibrated=False))
 
 
 def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
@@ -95,11 +43,12 @@ def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
     another corpus, of too few pairs or of a broken run: it does not lift right functions above the mean of all. Its
     weight is 0. `standing` is that lift in standard deviations, of functions without the field that the query is from.
     """
-    head, parts = cast(UnifRanker, load_ranker(HEAD, snapshot)), _hybrid(snapshot, head=0.0).open_parts
+    head, parts = (
+        cast(UnifRanker, load_ranker(HEAD, snapshot)),
+        cast(HybridRanker, load_ranker("hybrid", snapshot, head=0.0)).open_parts,
+    )
     documents = Documents(snapshot)
-    queries = [
-        each for each in synthetic_queries(parts, documents, min_share=HEAD_SHARE) if each.kind in ABLATED_FIELDS
-    ]
+    queries = synthetic_queries(parts, documents)
     weight, standing = 0.0, None
     why = f"its functions make {count(len(queries), 'query', 'queries')} to judge it by; {MIN_QUERIES} are needed"
     if len(queries) >= MIN_QUERIES:
@@ -125,7 +74,7 @@ def _standings(
                 words,
                 query.row,
                 document,
-                ABLATED_FIELDS[query.kind],
+                FIELDS_ASKED[query.kind],
             )
             for query, document in zip(queries, contents, strict=True)
         ]
@@ -134,5 +83,5 @@ def _standings(
 
 def head_summary(folder: Path) -> str:
     """The weight of the head of an index in the default ranker, and why."""
-    head: Mapping[str, Any] = read_description(folder).counts.get("calibration", {}).get("head", {})
+    head: Mapping[str, Any] = read_description(folder).counts.get("head", {})
     return f"hybrid: weight {head.get('weight', 0):g} of the head: {head.get('why', 'it was not weighed')}"
