@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 MAX_FRAMES = 100
 """Frames that are read, the first or the last of a trace: a recursion has thousands."""
 _FRAME = re.compile(r"""([^\s"'(),;=<>|]{1,300}\.\w{1,10})(?:", line |:line |:|\()(\d{1,7})\b""")
-_INNERMOST_LAST = "most recent call last"
+_PYTEST = re.compile(r"^E {3,}", re.MULTILINE)
+_INNERMOST_LAST = re.compile(rf"most recent call last|{_PYTEST.pattern}", re.MULTILINE)
 _NO_MESSAGE = re.compile(r"\s|#\d|Traceback|goroutine \d|stack (?:back)?trace|Thread |from |at ", re.IGNORECASE)
 """How lines begin that are no message."""
 
@@ -71,11 +72,12 @@ def read_trace(text: str) -> Trace:
             path = tuple(part for part in parts if part not in ("", ".", ".."))
             around = "\n".join((lines[at - 1] if at else "", line.replace(match[1], "")))
             frames.append(Frame(path, int(match[2]), around))
-    if _INNERMOST_LAST in text:
+    if _INNERMOST_LAST.search(text):
         frames.reverse()
     rest = [line for line in lines if line.strip() and not _FRAME.search(line) and not _NO_MESSAGE.match(line)]
+    rest = [line for line in rest if _PYTEST.match(line)] or rest
     before = {frame.text.partition("\n")[0] for frame in frames}  # in Go the names of functions
-    message = "\n".join(line for line in rest if line not in before or line == rest[0])
+    message = "\n".join(_PYTEST.sub("", line) for line in rest if line not in before or line == rest[0])
     return Trace(tuple(frames[:MAX_FRAMES]), message if frames else text)
 
 

@@ -56,6 +56,19 @@ ValueError:  cannot be opened in mode 'r'"""
 JAVA = "java.lang.NullPointerException\n\tat Reader.read(Reader.java:3)\n\tat Main.main(Main.java:9)"
 GO = "panic: no flag\n\ngoroutine 1 [running]:\nc.(*Command).Execute(0xc0)\n\t/go/mod/x.com/c@v1/command.go:4 +0x1d"
 NODE = "TypeError: handle is not a function\n    at next (/home/ana/node_modules/r/lib/router.js:2:10)\n    at a.js:1:1"
+PYTEST = """    def test_open():
+>       main("")
+
+tests/test_main.py:3:
+_ _ _ _
+src/things/core.py:14: in main
+    return Opener().open_stream(name, "r")
+_ _ _ _
+>           raise ValueError(...)
+E           ValueError:  cannot be opened in mode 'r'
+
+src/things/core.py:9: ValueError
+=== 1 failed in 0.05s ==="""
 DOTNET = "System.Exception: full\r\n   at Logger.Emit(Event e) in C:\\build\\core\\Logger.cs:line 3\r\n   at A.B()"
 
 
@@ -63,6 +76,7 @@ DOTNET = "System.Exception: full\r\n   at Logger.Emit(Event e) in C:\\build\\cor
     ("trace", "names"),
     [
         (PYTHON, ["Opener.open_stream", "main"]),
+        (PYTEST, ["Opener.open_stream", "main"]),
         (JAVA, ["Reader.read"]),
         (GO, ["Command.Execute"]),
         (NODE, ["next"]),
@@ -83,6 +97,7 @@ def test_a_file_of_the_same_name_elsewhere_is_not_the_frames(index: Index) -> No
 
 def test_what_follows_a_trace_is_found_by_its_message(index: Index) -> None:
     assert read_trace(PYTHON).message == "ValueError:  cannot be opened in mode 'r'"
+    assert read_trace(PYTEST).message == "ValueError:  cannot be opened in mode 'r'"
     assert read_trace(GO).message == "panic: no flag"
 
 
