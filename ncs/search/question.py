@@ -40,7 +40,7 @@ MIN_MESSAGE = 3
 SYMBOLS = 3
 """A query with more certain symbols than this does not ask for definitions."""
 _CODE = re.compile(r"[;{}]|\)\s*\.|\w\(.*\)|[=!<>]=|->|=>|\breturn\b.+;|\w\s=\s\w|^[ \t]{2,}\S", re.MULTILINE)
-_MESSAGE = re.compile(r""": |\w!|(?:error|exception)\b|(?<!\w)(["'`]).{2,}\1(?!\w)""", re.IGNORECASE)
+_MESSAGE = re.compile(r""": |\w!|(?:error|exception)\b|(?<!\w)(["'`]).{2,200}?\1(?!\w)""", re.IGNORECASE)
 """What messages of programs have, and seldom questions: a colon, an error's class, something quoted."""
 PROSE = 0.5
 """Weight of a word that is never in code; .3 and .7 are no better."""

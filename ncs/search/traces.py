@@ -16,6 +16,7 @@ import re
 from collections import defaultdict
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
 
 MAX_FRAMES = 100
 """Frames that are read, the first or the last of a trace: a recursion has thousands."""
-_FRAME = re.compile(r"""([^\s"'(),;=<>|]{1,300}\.\w{1,10})(?:", line |:line |:|\()(\d{1,7})\b""")
+PER_LINE = 3
+"""Frames that are read of a line."""
+_NO_PATH = r"""\s"'(),;=<>|"""
+_FRAME = re.compile(rf"""(?<![^{_NO_PATH}])([^{_NO_PATH}]{{1,300}}\.\w{{1,10}})(?:", line |:line |:|\()(\d{{1,7}})\b""")
 _PYTEST = re.compile(r"^E {3,}", re.MULTILINE)
 _INNERMOST_LAST = re.compile(rf"most recent call last|{_PYTEST.pattern}", re.MULTILINE)
 _NO_MESSAGE = re.compile(r"\s|#\d|Traceback|goroutine \d|stack (?:back)?trace|Thread |from |at ", re.IGNORECASE)
@@ -67,7 +71,7 @@ def read_trace(text: str) -> Trace:
     lines = text.splitlines()
     frames = []
     for at, line in enumerate(lines):
-        for match in _FRAME.finditer(line):
+        for match in islice(_FRAME.finditer(line), PER_LINE):
             parts = re.split(r"[/\\]", match[1].removeprefix("file://"))
             path = tuple(part for part in parts if part not in ("", ".", ".."))
             around = "\n".join((lines[at - 1] if at else "", line.replace(match[1], "")))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 
 from ncs.index import Index
+from ncs.search.question import MAX_QUERY, read_intent
 from ncs.search.traces import read_trace
 from tests import gitrepo
 from tests.corpus import QUICK
+from tests.linear import GROWTH, TIMES, growth
 
 CORE = '''"""Opens things."""
 
@@ -93,6 +98,12 @@ def test_a_file_of_the_same_name_elsewhere_is_not_the_frames(index: Index) -> No
     assert read_trace('  File "/home/ana/tool/core.py", line 3, in run').frames[0].path[-1] == "core.py"
     hits = index.search('File "/home/ana/tool/core.py", line 3, in run\nKeyError: sink emit', 1)
     assert hits[0].document.path != "src/things/core.py"
+
+
+@pytest.mark.parametrize("text", ["a", "a.", "a.b:1 ", "a.b:1\n", "'", "'a", "E   "])
+@pytest.mark.parametrize("read", [read_trace, read_intent])
+def test_a_text_without_an_end_takes_no_more_than_its_length(read: Callable[[str], object], text: str) -> None:
+    assert growth(lambda n: partial(read, text * n), MAX_QUERY // TIMES // len(text)) < GROWTH
 
 
 def test_what_follows_a_trace_is_found_by_its_message(index: Index) -> None:
