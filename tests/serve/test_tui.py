@@ -96,7 +96,7 @@ async def test_keys_search_select_explain_copy_and_clear(project: Path, monkeypa
     async with searching(project / ".ncs") as pilot:
         assert "4 documents; hits appear as you type" in "\n".join(screen(pilot))
         await pilot.press(*"open file")
-        rows = await until(pilot, "def open_file", "hits: confidence, name, place", "matched: open, file", "quit")
+        rows = await until(pilot, "def open_file", "hits: likelihood, name, place", "matched: open, file", "quit")
         assert rows[0].strip() == "open file"
         assert "open_file  zoo/files.py:1" in rows[2]
         assert [row.split() for row in rows if "def open_file" in row] == [["1", "def", "open_file(path):"]]
