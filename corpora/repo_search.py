@@ -80,12 +80,7 @@ def files_of_run(run: Run) -> Run:
     >>> files_of_run({"q": {"a.py:3": 2.0, "b.py:1": 1.5, "a.py:9.B": 1.0}})
     {'q': {'a.py': 2.0, 'b.py': 1.5}}
     """
-    folded: dict[str, dict[str, float]] = {}
-    for query, scores in run.items():
-        files = folded.setdefault(query, {})
-        for id, score in sorted(scores.items(), key=lambda pair: -pair[1]):
-            files.setdefault(_LINE.sub("", id), score)
-    return folded
+    return _folded(run, lambda id: (_LINE.sub("", id),))
 
 
 def functions_of_run(run: Run, names: Mapping[str, Sequence[str]]) -> Run:
@@ -96,12 +91,17 @@ def functions_of_run(run: Run, names: Mapping[str, Sequence[str]]) -> Run:
     >>> functions_of_run({"q": {"a.py:3": 2.0, "a.py:9": 1.5}}, {"a.py:3": ["a::f", "b::f"], "a.py:9": ["a::f"]})
     {'q': {'a::f': 2.0, 'b::f': 2.0}}
     """
+    return _folded(run, names.__getitem__)
+
+
+def _folded(run: Run, names_of: Callable[[str], Sequence[str]]) -> Run:
+    """A run over documents as a run over what they are named, each name with its best score."""
     folded: dict[str, dict[str, float]] = {}
     for query, scores in run.items():
-        functions = folded.setdefault(query, {})
+        best = folded.setdefault(query, {})
         for id, score in sorted(scores.items(), key=lambda pair: -pair[1]):
-            for name in names[id]:
-                functions.setdefault(name, score)
+            for name in names_of(id):
+                best.setdefault(name, score)
     return folded
 
 

@@ -87,9 +87,10 @@ def _corpora(name: str) -> list[Corpus]:
 
 
 def ask(corpora: dict[str, list[Corpus]], name: str, track: Track) -> Iterator[Asked]:
-    """The questions of a set asked of its corpora, and some of the next set's."""
-    names = list(corpora)
-    foreign = [query.text for corpus in corpora[names[names.index(name) - 1]] for query in corpus.queries]
+    """The questions of a set asked of its corpora, and some of those of the set before it."""
+    sets = list(corpora)
+    before = sets[sets.index(name) - 1]
+    foreign = [query.text for corpus in corpora[before] for query in corpus.queries] if before != name else []
     for number, corpus in enumerate(corpora[name]):
         documents = list(corpus.documents())
         with (
@@ -98,8 +99,7 @@ def ask(corpora: dict[str, list[Corpus]], name: str, track: Track) -> Iterator[A
         ):
             questions = [(query.text, corpus.qrels.get(query.id, {})) for query in corpus.queries]
             strangers = foreign[number :: len(corpora[name])][: len(questions) // UNANSWERED]
-            if len(names) > 1:
-                questions += [(text, {}) for text in strangers]
+            questions += [(text, {}) for text in strangers]
             for text, grades in track(questions, corpus.name, total=len(questions), unit="questions"):
                 ranking = index.ranker("hybrid").rank(text, HITS + 1, fold=True)
                 ids = index.documents.ids(list(ranking.rows)[:HITS])

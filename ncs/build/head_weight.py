@@ -43,10 +43,8 @@ def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
     another corpus, of too few pairs or of a broken run: it does not lift right functions above the mean of all. Its
     weight is 0. `standing` is that lift in standard deviations, of functions without the field that the query is from.
     """
-    head, parts = (
-        cast(UnifRanker, load_ranker(HEAD, snapshot)),
-        cast(HybridRanker, load_ranker("hybrid", snapshot, head=0.0)).open_parts,
-    )
+    head = cast(UnifRanker, load_ranker(HEAD, snapshot))
+    parts = cast(HybridRanker, load_ranker("hybrid", snapshot, head=0.0)).open_parts
     documents = Documents(snapshot)
     queries = synthetic_queries(parts, documents)
     weight, standing = 0.0, None

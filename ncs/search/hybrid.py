@@ -226,13 +226,7 @@ class HybridRanker(Ranker):
         intent = intent.corrected(expansion.corrections)
         analysis = QueryAnalysis(intent, expansion, postings.idf(list(intent.words)), len(postings))
         pool = find_candidates(
-            parts,
-            intent,
-            expansion,
-            max(n, CANDIDATES),
-            weights=weights,
-            frames=frames,
-            allowed=allowed,
+            parts, intent, expansion, max(n, CANDIDATES), weights=weights, frames=frames, allowed=allowed
         )
         ranking = Ranking([], [])
         if len(pool.rows):
@@ -378,14 +372,15 @@ def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float) -> R
     """Score the candidates and select the best k, with saturation per file and duplicates folded."""
     rows = np.array(ranking.rows, np.int64)
     total = sum(ranking.signals.values(), np.zeros(len(rows))) * np.prod(list(ranking.factors.values()), axis=0)
-    placed = signals.members_first(total, facts, rows, ranking.features["definition"])
+    files, outlines = facts.file_roles.files_of(rows), facts.file_roles.outlines_of(rows)
+    yielding = outlines & (ranking.features["definition"] == 0)
+    placed = signals.members_first(total, files, outlines, yielding)
     changed = {**ranking.factors, "member": np.divide(placed, total, out=np.ones(len(rows)), where=total > 0)}
     ranking, total = replace(ranking, factors=changed), placed
     positive = np.flatnonzero(total > 0)
     order = positive[np.lexsort((rows[positive], -total[positive]))]
-    files = facts.file_roles.files_of(rows[order])
     clusters = facts.duplicates.clusters_of(rows[order]) if ranking.folded else None
-    best = signals.saturated(total[order], files, k, factor=factor, clusters=clusters)
+    best = signals.saturated(total[order], files[order], k, factor=factor, clusters=clusters)
     at, scores = order[[position for position, _ in best]], np.array([score for _, score in best])
     again = np.lexsort((rows[at], -scores))
     at, scores = at[again], scores[again]

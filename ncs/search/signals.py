@@ -418,20 +418,21 @@ MEMBER = 0.7
 """The share of the score of a class or file that one of its functions needs to stand before it."""
 
 
-def members_first(scores: Scores, facts: DocumentFacts, rows: Rows, defines: Scores, share: float = MEMBER) -> Scores:
+def members_first(
+    scores: Scores, files: NDArray[np.int64], outlines: NDArray[np.bool_], yielding: NDArray[np.bool_]
+) -> Scores:
     """Scores in which a function changes places with the class, or the code around functions, of its file that is just
-    before it, [len(rows)]: that has the words of all its functions, and people look for the one. The best score of a
-    file stays. defines: a class that defines a symbol of the query keeps its place.
+    before it, [n]: that has the words of all its functions, and people look for the one. The best score of a file
+    stays. yielding: the outlines that may give their place away, not those that define a symbol of the query.
     """
-    files, outlines = facts.file_roles.files_of(rows), facts.file_roles.outlines_of(rows)
     result: Scores = scores.copy()
     best: dict[int, int] = {}
     for at in np.argsort(-scores, kind="stable").tolist():
         if not outlines[at]:
             best.setdefault(int(files[at]), at)
-    for at in np.flatnonzero(outlines & (defines == 0) & (scores > 0)).tolist():
+    for at in np.flatnonzero(yielding & (scores > 0)).tolist():
         other = best.get(int(files[at]), at)
-        if result[at] > result[other] >= share * result[at]:
+        if result[at] > result[other] >= MEMBER * result[at]:
             result[at], result[other] = result[other], result[at]
     return result
 

@@ -68,17 +68,18 @@ def read_trace(text: str) -> Trace:
     >>> read_trace("how to read a file").frames
     ()
     """
-    lines = text.splitlines()
-    frames = []
+    lines, frames, rest = text.splitlines(), [], []
     for at, line in enumerate(lines):
-        for match in islice(_FRAME.finditer(line), PER_LINE):
+        matches = list(islice(_FRAME.finditer(line), PER_LINE))
+        if line.strip() and not matches and not _NO_MESSAGE.match(line):
+            rest.append(line)
+        for match in matches:
             parts = re.split(r"[/\\]", match[1].removeprefix("file://"))
             path = tuple(part for part in parts if part not in ("", ".", ".."))
             around = "\n".join((lines[at - 1] if at else "", line.replace(match[1], "")))
             frames.append(Frame(path, int(match[2]), around))
     if _INNERMOST_LAST.search(text):
         frames.reverse()
-    rest = [line for line in lines if line.strip() and not _FRAME.search(line) and not _NO_MESSAGE.match(line)]
     rest = [line for line in rest if _PYTEST.match(line)] or rest
     before = {frame.text.partition("\n")[0] for frame in frames}  # in Go the names of functions
     message = "\n".join(_PYTEST.sub("", line) for line in rest if line not in before or line == rest[0])
