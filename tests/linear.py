@@ -1,4 +1,4 @@
-"""Whether work grows as its input does."""
+"""Whether work grows as its input does, and stays within a bound; measured again where a busy machine slowed it."""
 
 from __future__ import annotations
 
@@ -27,3 +27,13 @@ def growth(work: Callable[[int], Callable[[], object]], n: int) -> float:
         if ratio < GROWTH or least[TIMES * n] > 5:
             break
     return ratio
+
+
+def within(seconds: float, work: Callable[[], object]) -> bool:
+    """Whether the work takes less CPU time than this, in one of some attempts."""
+    for _ in range(ATTEMPTS):
+        start = process_time()
+        work()
+        if process_time() - start < seconds:
+            return True
+    return False
