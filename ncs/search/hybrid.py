@@ -81,7 +81,7 @@ class Weights:
     """
 
     meaning: float = 0.75
-    naming: float = 0.1
+    naming: float = 0.8
     definition: float = 1.0
     consensus: float = 2.5
     title: float = 0.8
@@ -299,7 +299,9 @@ class HybridRanker(Ranker):
         role = 1 - (1 - settings.role) * (1 + inside) / 2
         asked = (on_trace > 0) | (features["definition"] >= 1)
         features["certain"] = np.maximum.reduce([features["definition"], verbatim, on_trace])
+        certain = asked | (verbatim > 0) | (files.files_of(rows) < 0)
         factors = {
+            "length": np.where(certain, 1.0, signals.length_factors(words.lengths(rows).sum(axis=1), inside, name)),
             "role": np.where(asked, 1.0, signals.role_factors(roles, intent.words, role)),
             "outline": np.where(outlines, 1 - (1 - settings.outline) * (1 - inside), 1.0),
             "body": signals.body_factors(thin & ~outlines, inside, directed, settings.body),

@@ -156,7 +156,7 @@ def file_support(files: NDArray[np.int64], base: Scores) -> Scores:
     return support
 
 
-DIRECTION = 3.0
+DIRECTION = 0.4
 """Added for the right direction and subtracted for the wrong one; a name equal to the query counts 1."""
 TO, FROM = frozenset({"to", "2", "into"}), frozenset({"from", "of"})
 _OPPOSITES = """
@@ -172,25 +172,24 @@ OPPOSITES: Mapping[str, str] = {a: b for pair in _PAIRS for a, b in (pair, rever
 
 
 def name_overlap(table: WordReader, stems: Stems, rows: Rows, idf: Mapping[str, float]) -> Scores:
-    """sqrt(recall) * precision of each row's name, 0 to 1, [len(rows)].
+    """recall**2 * precision of each row's name, 0 to 1, [len(rows)].
 
-    recall: the share of the query's idf that the name has; precision: the share of the name that is in the query.
-    `hideSoftKeyboard` is all of "hide soft keyboard"; `hide` is a part, and so is `hideSoftKeyboardWhenScrolled`.
+    recall: the share of the query's idf that the name has together with its scope; precision: the share of the name
+    that is in the query. `ProgressBar.render_progress` is all of "render the progress bar", `ProgressBar.render` less,
+    `ProgressBar.__enter__` nothing.
     """
     ids, offsets = table.select_rows(("name",), rows)
     total = sum(idf.values())
     if not total or not len(ids):
         return np.zeros(len(rows))
+    shared, _ = _find_terms(stems, ids, idf)
+    precision = np.diff(np.searchsorted(shared, offsets)) / np.maximum(np.diff(offsets), 1)
+    ids, offsets = table.select_rows(("name", "scope"), rows)
     shared, terms = _find_terms(stems, ids, idf)
-    owners = np.repeat(np.arange(len(rows)), np.diff(offsets))[shared]
-    precision = np.bincount(owners, minlength=len(rows)) / np.maximum(np.diff(offsets), 1)
-    # recall counts each word once; it is summed in the order of the name, independent of ids
-    words = owners * np.int64(len(table.vocabulary)) + ids[shared]
-    order = np.argsort(words, kind="stable")
-    first = np.sort(order[np.diff(words[order], prepend=-1) > 0])
-    weights = np.array(list(idf.values()))[terms[first]]
-    recall = np.minimum(np.bincount(owners[first], weights, minlength=len(rows)) / total, 1.0)
-    result: Scores = np.sqrt(recall) * precision
+    has = np.zeros((len(rows), len(idf)))
+    has[np.searchsorted(offsets, shared, side="right") - 1, terms] = 1
+    recall = np.minimum(has @ np.array(list(idf.values())) / total, 1.0)
+    result: Scores = recall**2 * precision
     return result
 
 
@@ -346,6 +345,9 @@ OUTLINE = 0.5
 BODY, THIN = 0.7, 12
 """The factor of a body of at most THIN words over many projects: a getter, a delegate, an empty method. 6 words reach
 none of these, 20 and more reach what answers."""
+USUAL, SHORTER = 90, 0.25
+"""A function of n words, fewer than USUAL, has (n / USUAL)**SHORTER of its score inside one project. .2 and .3 are no
+better."""
 UNFINISHED = 0.5
 """The factor of such a body that says it is not implemented."""
 IN_BODY: tuple[Field, ...] = ("calls", "enums", "literals", "identifiers")
@@ -396,6 +398,14 @@ def body_factors(thin: NDArray[np.bool_], inside: float, name: Scores, factor: f
     may be one line.
     """
     return np.where(thin, 1 - (1 - factor) * (1 - inside) * (1 - np.clip(name, 0.0, 1.0)), 1.0)
+
+
+def length_factors(lengths: NDArray[np.integer[Any]], inside: float, name: Scores) -> Scores:
+    """The factor of functions of fewer than USUAL words inside one project, [len(lengths)]: BM25 favors what calls the
+    function asked for and does little else. Less for names that are near the query, as above.
+    """
+    shorter = np.minimum(1.0, (1 + lengths) / USUAL) ** (SHORTER * inside)
+    return 1 - (1 - shorter) * (1 - np.clip(name, 0.0, 1.0))
 
 
 def quality_factors(
