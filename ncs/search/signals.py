@@ -309,6 +309,8 @@ def proximity(table: WordReader, stems: Stems, rows: Rows, words: Sequence[str],
 
 VALUE = 4
 """Words of a value that a message has where its literal has a placeholder, or ends: `com.acme.Order`."""
+MESSAGE = 300
+"""Words of a message that are compared, the first."""
 
 
 def verbatim(table: WordReader, rows: Rows, words: Sequence[str], weights: Sequence[float]) -> Scores:
@@ -317,7 +319,7 @@ def verbatim(table: WordReader, rows: Rows, words: Sequence[str], weights: Seque
     words: all of the message, in order; those that no document has count nothing: they are values that it was given.
     Between two words of a literal the message may have a value, of at most VALUE words.
     """
-    result = np.zeros(len(rows))
+    result, words, weights = np.zeros(len(rows)), words[:MESSAGE], weights[:MESSAGE]
     ids, n = table.vocabulary.ids_of(list(words)).astype(np.int64), len(table.vocabulary)
     known = np.where(ids >= 0, weights, 0.0)
     pairs = [(at, at + step) for step in range(1, VALUE + 2) for at in range(len(ids) - step)]

@@ -95,7 +95,7 @@ def _split_unicode(text: str) -> list[str]:
 
 
 def literal_tokens(literal: str) -> list[str]:
-    r"""Words of a string literal, without its escapes and placeholders; none if it is long, which is data, not language.
+    r"""Words of a string literal, without its escapes and placeholders; none if it is long, which is data.
 
     >>> literal_tokens(r"cannot open %s\n"), literal_tokens("expected {0} but got {:?}")
     (['cannot', 'open'], ['expected', 'but', 'got'])
