@@ -8,8 +8,9 @@ from typing import Any
 
 from ncs.index import Filters, Index
 from ncs.learn.confidence import is_confident, likelihood
-from ncs.search.highlight import matched_words
+from ncs.search.highlight import excerpt, matched_words, message_lines, query_stems
 from ncs.search.ranking import Ranking
+from ncs.search.traces import lines_of, read_trace
 from ncs.storage.snapshot import FORMAT, PENDING
 from ncs.storage.trust import untrusted
 from ncs.storage.vectors import read_info
@@ -48,11 +49,16 @@ def ask(
     """
     filters = Filters(language, repository, path, kind, functions_only)
     results = index.results(text, k, ranker=ranker, filters=filters, unfold=unfold, explain=explain)
-    hits = [hit_as_dict(hit, text, code=code) for hit in results.hits]
+    weights, trace, intent = _weights(index, ranker, results.ranking, text), read_trace(text), results.ranking.intent
+    hits = []
+    for hit, stems in zip(results.hits, weights, strict=True):
+        first = [line - hit.document.start_line for line in lines_of(trace, hit.document.location)]
+        if code and intent and intent.kind == "message":
+            first += message_lines(hit.document.code, trace.message)
+        hits.append(hit_as_dict(hit, text, code=code, weights=stems, first=first))
     if results.explanation:
         for hit, explanation in zip(hits, results.explanation.hits, strict=True):
             hit["explanation"] = explanation
-    intent = results.ranking.intent
     unknown = {} if intent and intent.kind == "message" else index.unknown_words(text)  # it has values in it
     notes = [*cautions(index), *_notes(text, unknown, results.ranking, bool(hits))]
     if min_confidence is not None and hits:
@@ -70,6 +76,24 @@ def ask(
         **({"explanation": results.explanation.query} if results.explanation else {}),
         "hits": hits,
     }
+
+
+LINKED = 0.1
+"""The share of a score from which on a word that public code links to one of the query counts as the query's."""
+
+
+def _weights(index: Index, ranker: str, ranking: Ranking, text: str) -> list[dict[str, float]]:
+    """For each hit the stems to look for in it, by idf: the query's words, other spellings, and words that stand for
+    them."""
+    words = [*ranking.words, *ranking.added]
+    weights = index.idf(words) if words else dict.fromkeys(query_stems(text), 1.0)
+    general = index.ranker(ranker).internals().general if "general" in ranking.signals else None
+    result = []
+    for row in ranking.rows:
+        linked = general.explain(ranking.words, row) if general else []
+        others = {each.code: weights.get(each.query, 0.0) / 2 for each in linked if each.share >= LINKED}
+        result.append({**others, **weights})
+    return result
 
 
 def ask_similar(index: Index, place: str, k: int = 10, *, code: bool = True, **filters: str | None) -> Answer:
@@ -95,6 +119,7 @@ def similar_to(
     hits = index.similar(function, k, **filters)
     names = " ".join(dict.fromkeys((*function.words.get("calls", ()), *function.words.get("types", ()), function.name)))
     features = cached_features(function.code, function.language)
+    weights = index.idf(tokenize(names))
     return {
         "query": query,
         "ranker": "similar",
@@ -105,7 +130,7 @@ def similar_to(
         "marked": names,
         "hits": [
             {
-                **hit_as_dict(hit, names, code=code),
+                **hit_as_dict(hit, names, code=code, weights=weights),
                 "reverse": round(similarity(features, cached_features(hit.document.code, hit.document.language)), 6),
                 "exact_copy": hit.document.digest == function.digest,
             }
@@ -145,15 +170,21 @@ def describe(index: Index) -> dict[str, Any]:
     }
 
 
-def hit_as_dict(hit: Hit, text: str, *, code: bool = True) -> dict[str, Any]:
+def hit_as_dict(
+    hit: Hit, text: str, *, code: bool = True, weights: Mapping[str, float] | None = None, first: Sequence[int] = ()
+) -> dict[str, Any]:
     """One hit, ready for JSON.
 
     Keys: rank, score, confidence (how probable it is that it is right, of the default ranker; else None), likelihood
     (strong, likely, weak or ""), id, repository, path, start_line, end_line, language, kind, name, qualified_name,
     matched (words of the text that it has), copies (where exact duplicates are), near_copies (where near duplicates are
-    that were folded into it) and code (None when the index keeps none, or code is False).
+    that were folded into it), code (None when the index keeps none, or code is False), excerpt (ranges of 0-based lines
+    of the code to show, ends excluded) and marked (stems of the words to mark).
+
+    weights: of the stems that choose the excerpt, by default those of the text; first: lines shown before theirs.
     """
     document = hit.document
+    weights = dict.fromkeys(query_stems(text), 1.0) if weights is None else weights
     return {
         "rank": hit.rank,
         "score": round(hit.score, 6),
@@ -163,14 +194,20 @@ def hit_as_dict(hit: Hit, text: str, *, code: bool = True) -> dict[str, Any]:
         "matched": matched_words(document, text),
         "copies": _places(document.copies),
         "near_copies": _places(hit.near_copies),
-        "code": (document.code or None) if code else None,
+        **_code(document, weights, first, shown=code),
     }
 
 
 def document_as_dict(document: Document, *, code: bool = True) -> dict[str, Any]:
     """A document as `hit_as_dict`, without rank, score and confidence."""
-    text = (document.code or None) if code else None
-    return {**_values(document, IDENTITY), "copies": _places(document.copies), "code": text}
+    return {**_values(document, IDENTITY), "copies": _places(document.copies), **_code(document, {}, (), shown=code)}
+
+
+def _code(document: Document, weights: Mapping[str, float], first: Sequence[int], *, shown: bool) -> dict[str, Any]:
+    """The keys code, excerpt and marked."""
+    code = document.code if shown else ""
+    lines = excerpt(code, document.language, document.name, weights, first) if code else []
+    return {"code": code or None, "excerpt": lines, "marked": sorted(weights)}
 
 
 def cautions(index: Index) -> list[str]:

@@ -300,6 +300,11 @@ class Index:
             unknown = list(dict.fromkeys(term.word for term in terms if not term.documents))[:UNKNOWN_WORDS]
             return {word: self.spelling_suggestions(word) for word in unknown}
 
+    def idf(self, words: Sequence[str]) -> dict[str, float]:
+        """Stem -> idf of some words."""
+        with self.reading():
+            return dict(self._bm25().postings.idf(list(words)))
+
     def spelling_suggestions(self, word: str, n: int = 3) -> list[str]:
         """Vocabulary words of similar spelling, the nearest and more frequent first."""
         from ncs.text.spelling import nearest_words

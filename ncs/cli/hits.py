@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ncs.console import count, is_fancy, one_line, rich_console, say, show_json, show_text, visible
 from ncs.errors import BadInput
 from ncs.search.explain import query_lines, reasons_lines
-from ncs.search.highlight import excerpt, has_file_lines, marked_lines, marks, name_marks
+from ncs.search.highlight import has_file_lines, marks, name_marks, name_position, whole
 from ncs.search.locate_source import SourceLocator
 from ncs.serve.terminal import MARK, NAME_MARK, TAB, copies_line, explained_names, heading, light_background, place
 
@@ -25,10 +24,6 @@ if TYPE_CHECKING:
 FORMATS = ("table", "plain", "json", "jsonl", "vimgrep")
 PLAIN_WIDTH = 80
 """Columns of explanations where stdout is not a terminal."""
-NAME_LINES = 12
-"""Lines of a function in which its name is looked for."""
-BEFORE_NAME = ("@", "#", "[", "//", "/*", "*", "--")
-"""The beginnings of lines that precede a definition."""
 
 
 def choose_format(name: str | None, *, as_json: bool = False, jsonl: bool = False) -> str:
@@ -77,7 +72,7 @@ def show_plain(answer: Answer, *, code: bool = True, all_lines: bool = False) ->
         for line in reasons_lines(hit["explanation"], PLAIN_WIDTH, 3) if "explanation" in hit else ():
             print(one_line(line))
         if code and hit["code"]:
-            excerpt = _Excerpt(hit, visible(hit["code"].rstrip("\n")), answer, all_lines)
+            excerpt = _Excerpt(hit, visible(hit["code"].rstrip("\n")), all_lines)
             lines = excerpt.code.split("\n")
             for i, numbered in enumerate(excerpt.runs):
                 if i:
@@ -90,15 +85,14 @@ def show_plain(answer: Answer, *, code: bool = True, all_lines: bool = False) ->
 
 
 class _Excerpt:
-    """The lines of a hit's code that matter."""
+    """The lines of a hit's code that are shown."""
 
-    def __init__(self, hit: Mapping[str, Any], code: str, answer: Answer, all_lines: bool) -> None:
-        """answer: its words, or the names in the function of the query, are what to mark."""
+    def __init__(self, hit: Mapping[str, Any], code: str, all_lines: bool) -> None:
         self.code = code
-        self.words = marks(code, answer.get("marked", answer["query"]))
+        self.words = marks(code, hit["marked"])
         self.names = name_marks(code, explained_names(hit))
         lines = code.count("\n") + 1
-        ranges = [(0, lines)] if all_lines else excerpt(lines, marked_lines(code, [*self.words, *self.names]))
+        ranges = whole(code) if all_lines else hit["excerpt"]
         numbered = has_file_lines(hit)
         self.runs = [
             [(str(hit["start_line"] + at) if numbered else "", at) for at in range(first, end)] for first, end in ranges
@@ -123,7 +117,7 @@ def show_table(answer: Answer, snapshot: Snapshot, *, code: bool = True, all_lin
         if "explanation" in hit:
             console.print(Text(visible("\n".join(reasons_lines(hit["explanation"], console.width))), "dim"))
         if code and hit["code"]:
-            _print_code(console, hit, answer, all_lines)
+            _print_code(console, hit, all_lines)
         console.print()
 
 
@@ -154,12 +148,12 @@ def _print_header(console: Console, hit: Mapping[str, Any], link: str | None) ->
         console.print(Text(f"    {line}", "dim"), overflow="fold")
 
 
-def _print_code(console: Console, hit: Mapping[str, Any], answer: Answer, all_lines: bool) -> None:
+def _print_code(console: Console, hit: Mapping[str, Any], all_lines: bool) -> None:
     """The lines that matter, with their numbers and marked words; long lines are cut, not wrapped."""
     from rich.style import Style
     from rich.text import Text
 
-    excerpt = _Excerpt(hit, visible(hit["code"].rstrip("\n")).expandtabs(TAB), answer, all_lines)
+    excerpt = _Excerpt(hit, visible(hit["code"].rstrip("\n")).expandtabs(TAB), all_lines)
     lines = _highlight(excerpt, hit["language"])
     width = len(str(hit["start_line"] + len(lines))) if has_file_lines(hit) else 0
     for i, numbered in enumerate(excerpt.runs):
@@ -210,18 +204,3 @@ def vimgrep_line(hit: Mapping[str, Any], locator: SourceLocator) -> str | None:
     below, at = name_position(source.lines, hit["name"])
     text = source.lines[below]
     return f"{path}:{source.line + below}:{len(text[:at].encode()) + 1}:{visible(text.rstrip())}"
-
-
-def name_position(lines: Sequence[str], name: str) -> tuple[int, int]:
-    """Line and column, from 0, of a name in its definition, not in a decorator or comment before it; else the start.
-
-    >>> name_position(['@of("dock")', "  def dock():"], "dock")
-    (1, 6)
-    >>> name_position(["  {"], "")
-    (0, 2)
-    """
-    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-    for number, line in enumerate(lines[:NAME_LINES] if name else ()):
-        if not line.lstrip().startswith(BEFORE_NAME) and (match := word.search(line)):
-            return number, match.start()
-    return 0, len(lines[0]) - len(lines[0].lstrip())

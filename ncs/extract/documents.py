@@ -237,7 +237,7 @@ class Outlines:
         for number, group in enumerate(self._top_level(inside)):
             start, end = group[0][0], group[-1][1]
             own = group if number else [(0, start), *group]
-            code = b"\n\n".join(source[a:b] for a, b in group)
+            code = _at_their_lines(source, group)
             kind = "block" if number else "module"
             documents.append(self._document((start, end), kind, name, (), own, inside, code))
         return sorted(documents, key=attrgetter("start_line"))
@@ -290,17 +290,30 @@ class Outlines:
 
 
 def _outline(source: bytes, start: int, end: int, members: Mapping[Span, str]) -> bytes:
-    """The code of a class; of each member, given with its name, only the lines up to its name."""
+    """The code of a class; of each member, given with its name, only the lines up to its name, and empty ones instead
+    of the others: what remains keeps its line.
+    """
     parts = []
     at = start
     for (a, b), name in members.items():
         name_start = source.find(name.encode("utf-8", "replace"), a, b)
         line_end = source.find(b"\n", max(a, name_start), b)
-        head = source[a:b] if line_end < 0 else _without_body_start(source[a:line_end]) + b" ..."
+        head = source[a:b]
+        if line_end >= 0:
+            head = _without_body_start(source[a:line_end]) + b" ..." + b"\n" * source.count(b"\n", line_end, b)
         parts += [source[at:a], head]
         at = b
     parts.append(source[at:end])
     return b"".join(parts)
+
+
+def _at_their_lines(source: bytes, spans: Sequence[Span]) -> bytes:
+    """The code of the spans, each at its line: empty ones instead of what is between them."""
+    parts, at = [], spans[0][0]
+    for start, end in spans:
+        parts += [b"\n" * source.count(b"\n", at, start) or b" ", source[start:end]]
+        at = end
+    return b"".join(parts[1:])
 
 
 def _without_body_start(head: bytes) -> bytes:

@@ -1,18 +1,37 @@
-"""Highlighting: the query words in a hit, their offsets in its code, and the lines to show."""
+"""Highlighting: the query's words in a hit, their offsets in its code, and the lines that every display shows.
+
+An excerpt has the line of the signature, then lines that a trace or a message names, then for each word of the query,
+the rarest first, a line that has it; only then further lines. A word's line is one of code where there is any, else of
+a comment or docstring.
+"""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ncs.text.stems import stem_all
-from ncs.text.tokens import content_words, field_tokens, spans, tokenize
+from ncs.text.tokens import content_words, field_tokens, literal_tokens, spans, tokenize
 from ncs.types import Document
 
-_JOINED_KINDS = frozenset({"module", "block"})
 EXCERPT_LINES = 14
+MAX_MARKED = 100_000
+"""Characters of code in which words are sought."""
+NAME_LINES = 12
+"""Lines of a function in which its name is looked for."""
+BEFORE_NAME = ("@", "#", "[", "//", "/*", "*", "--")
+"""The beginnings of lines that precede a definition."""
+MAX_MESSAGE = 300
+"""Words of a message that are looked for in literals."""
+_HASH = "python ruby bash elixir php perl r julia yaml toml make dockerfile cmake powershell"
+_DASH = "lua haskell sql"
+"""Languages whose comments begin with `#` and `--`."""
+_STRING = r'"(?:\\.|[^"\\\n])*"?|`(?:\\.|[^`\\\n])*`|(?<!\w)\'(?:\\.|[^\'\\\n])*\''
+_STRINGS = re.compile(_STRING)
+_VALUE = re.compile(r"[$#]?\{[^{}]{0,60}\}|\$\w+|\\\([^()\\]{0,60}\)")
+"""An expression in a string."""
 
 
 def query_stems(text: str) -> dict[str, str]:
@@ -37,13 +56,13 @@ def matched_words(document: Document, text: str) -> list[str]:
     return [word for stem, word in query_stems(text).items() if stem in stems]
 
 
-def marks(code: str, text: str) -> list[tuple[int, int]]:
-    """Offsets (start, end) of the query's words in the code, matched by stem.
+def marks(code: str, stems: Collection[str]) -> list[tuple[int, int]]:
+    """Offsets (start, end) of the words with these stems in the code.
 
-    >>> marks("void hideKeyboards() {}", "hiding the keyboard")
+    >>> marks("void hideKeyboards() {}", query_stems("hiding the keyboard"))
     [(5, 9), (9, 18)]
     """
-    places, stems = list(spans(code)), query_stems(text)
+    places = list(spans(code[:MAX_MARKED]))
     stemmed = stem_all(word for _, _, word in places)
     return [(start, end) for (start, end, _), stem in zip(places, stemmed, strict=True) if stem in stems]
 
@@ -58,28 +77,122 @@ def name_marks(code: str, names: Iterable[str]) -> list[tuple[int, int]]:
     return [match.span() for match in re.finditer(rf"(?<!\w)(?:{pattern})(?!\w)", code)] if pattern else []
 
 
-def excerpt(lines: int, marked: Sequence[int], most: int = EXCERPT_LINES) -> list[tuple[int, int]]:
-    """The lines of a function to show: ranges of 0-based lines, ends excluded, at most about `most` lines.
+def excerpt(
+    code: str, language: str, name: str, weights: Mapping[str, float], first: Sequence[int] = (),
+    most: int = EXCERPT_LINES,
+) -> list[tuple[int, int]]:  # fmt: skip
+    """The lines of a function or class to show: ranges of 0-based lines of its code, ends excluded.
 
-    The first line is always shown; then the marked lines, most important first, each with its neighbors. A function
-    that is only slightly longer is shown whole.
-
-    >>> excerpt(8, [5])
-    [(0, 8)]
-    >>> excerpt(100, [50, 52], 10)
-    [(0, 3), (49, 54)]
-    >>> excerpt(100, [10, 20, 30], 10)
-    [(0, 3), (9, 12), (19, 22)]
+    name: whose line is the signature. weights: of stems of the query. first: lines that are shown before those of
+    words. At most `most` lines; what is only slightly longer is shown whole.
     """
-    if lines <= most + 3:
-        return [(0, lines)]
-    lines_shown = {0, 1, 2} if marked else set(range(most))
-    for line in marked:
-        around = {max(line - 1, 0), line, min(line + 1, lines - 1)}
-        if len(lines_shown | around) > most:
-            break
-        lines_shown |= around
-    return _ranges(sorted(lines_shown))
+    lines = code.rstrip("\n").split("\n")
+    content = whole(code)
+    if sum(end - start for start, end in content) <= most + 3:
+        return content
+    signature = name_position(lines, name)[0]
+    in_code, in_comments, comments = _words_of_lines(code, language, weights)
+    order = [line for line in dict.fromkeys(first) if 0 <= line < len(lines)]
+    covered = set().union(*(in_code.get(line, set()) for line in (signature, *order)))
+    present = set().union(*in_code.values(), *in_comments.values())
+    for stem in sorted(present, key=lambda stem: (-weights[stem], stem)):
+        if stem not in covered:
+            of = in_code if any(stem in words for words in in_code.values()) else in_comments
+            having = [line for line, words in of.items() if stem in words]
+            best = max(having, key=lambda line: (sum(weights[each] for each in of[line] - covered), -line))
+            order.append(best)
+            covered |= of[best]
+    more = sorted(in_code, key=lambda line: (-sum(weights[each] for each in in_code[line]), line))
+    shown = {0, signature, *order[: most - 2]}
+    shown_whole = {line for start, end in content for line in range(start, end)} - comments
+    for around in [(signature + 1, signature + 2), *((line - 1, line + 1) for line in order)]:
+        new = shown_whole.intersection(around) - shown
+        if len(shown | new) <= most:
+            shown |= new
+    for line in more:
+        new = {line, *shown_whole.intersection((line - 1, line + 1))}
+        if len(shown | new) <= most:
+            shown |= new
+    if not present and not order:
+        shown.update(sorted(shown_whole)[:most])
+    return _ranges(sorted(shown))
+
+
+def whole(code: str) -> list[tuple[int, int]]:
+    """The lines of a function or class as ranges, without the empty lines in place of what an outline leaves out.
+
+    >>> whole("class A:\\n  def f() ...\\n\\n\\n  x = 1\\n\\n  y = 2\\n")
+    [(0, 2), (4, 7)]
+    """
+    lines = code.rstrip("\n").split("\n")
+    return _ranges([at for at, line in enumerate(lines) if line.strip()] or [0])
+
+
+def _words_of_lines(
+    code: str, language: str, stems: Collection[str]
+) -> tuple[dict[int, set[str]], dict[int, set[str]], set[int]]:
+    """Line -> stems that it has in code, and in comments; the lines that are only comment."""
+    code = code[:MAX_MARKED]
+    starts, blanked = line_starts(code), _without_comments(code, language)
+    in_code: dict[int, set[str]] = {}
+    in_comments: dict[int, set[str]] = {}
+    places = list(spans(code))
+    for (start, end, _), stem in zip(places, stem_all(word for _, _, word in places), strict=True):
+        if stem in stems:
+            of = in_code if blanked[start:end] == code[start:end] else in_comments
+            of.setdefault(bisect_right(starts, start) - 1, set()).add(stem)
+    texts = zip(code.split("\n"), blanked.split("\n"), strict=True)
+    return in_code, in_comments, {at for at, (text, bare) in enumerate(texts) if text.strip() and not bare.strip()}
+
+
+def _without_comments(code: str, language: str) -> str:
+    """The code with blanks in place of comments and docstrings: a guess, which decides only which lines are shown."""
+    sign = "#" if language in _HASH.split() else "--" if language in _DASH.split() else "//"
+    blocks = {"lua": r"--\[\[.*?(?:\]\]|\Z)", "haskell": r"\{-.*?(?:-\}|\Z)", "ruby": r"(?m:^=begin).*?(?:\n=end|\Z)"}
+    block = blocks.get(language, r"/\*.*?(?:\*/|\Z)")
+    comment = rf"{block}|{sign}[^\n]*"
+    comment = comment if language != "php" else rf"{comment}|//[^\n]*"
+    doc = r'^[ \t]*(?:@\w+[ \t]+)?[rRuU]?(?P<q>"{3}|\'{3}).*?(?:(?P=q)|\Z)'
+    pattern = rf"(?P<comment>{doc}|{comment})|(?:\"{{3}}).*?(?:\"{{3}}|\Z)|{_STRING}"
+
+    def blank(match: re.Match[str]) -> str:
+        return re.sub(r"[^\n]", " ", match[0]) if match["comment"] else match[0]
+
+    return re.sub(pattern, blank, code, flags=re.DOTALL | re.MULTILINE)
+
+
+def message_lines(code: str, message: str) -> list[int]:
+    """The 0-based lines with the literals of a message, those with most of its words first; values may stand in it.
+
+    >>> message_lines('f(x)\\nthrow("no file " + x + " in %s\\\\n")', "no file a.txt in src")
+    [1]
+    """
+    words = tokenize(message)[:MAX_MESSAGE]
+    triples, starts = set(zip(words, words[1:], words[2:], strict=False)), line_starts(code)
+    found: dict[int, int] = {}
+    for match in _STRINGS.finditer(code[:MAX_MARKED]):
+        said = literal_tokens(_VALUE.sub(" ", match[0][1:].removesuffix(match[0][0])))
+        following = iter(words)
+        whole = len(said) > 1 and all(word in following for word in said)
+        if whole or not triples.isdisjoint(zip(said, said[1:], said[2:], strict=False)):
+            line = bisect_right(starts, match.start()) - 1
+            found[line] = found.get(line, 0) + len(said)
+    return sorted(found, key=lambda line: (-found[line], line))
+
+
+def name_position(lines: Sequence[str], name: str) -> tuple[int, int]:
+    """Line and column, from 0, of a name in its definition, not in a decorator or comment before it; else the start.
+
+    >>> name_position(['@of("dock")', "  def dock():"], "dock")
+    (1, 6)
+    >>> name_position(["  {"], "")
+    (0, 2)
+    """
+    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    for number, line in enumerate(lines[:NAME_LINES] if name else ()):
+        if not line.lstrip().startswith(BEFORE_NAME) and (match := word.search(line)):
+            return number, match.start()
+    return 0, len(lines[0]) - len(lines[0].lstrip())
 
 
 def line_starts(code: str) -> list[int]:
@@ -91,26 +204,12 @@ def line_starts(code: str) -> list[int]:
     return [0, *(match.end() for match in re.finditer("\n", code))]
 
 
-def marked_lines(code: str, marks: Iterable[tuple[int, int]]) -> list[int]:
-    """The 0-based lines with marks, those with the most distinct words first.
-
-    >>> marked_lines("x\\nhide\\nhide key\\nkey key", [(2, 6), (7, 11), (12, 15), (16, 19), (20, 23)])
-    [2, 1, 3]
-    """
-    starts = line_starts(code)
-    words_of: dict[int, set[str]] = {}
-    for start, end in marks:
-        words_of.setdefault(bisect_right(starts, start) - 1, set()).add(code[start:end].lower())
-    return sorted(words_of, key=lambda line: (-len(words_of[line]), line))
-
-
 def has_file_lines(hit: Mapping[str, Any]) -> bool:
-    """Whether the lines of a hit's code are consecutive lines of its file, so that they can be numbered. Outlines
-    leave out lines: methods' bodies, or code between pieces joined by empty lines.
+    """Whether the lines of a hit's code are those of its file, so that they can be numbered; those of an index that an
+    older version built may not be.
     """
     code: str = hit["code"]
-    whole = hit["kind"] not in _JOINED_KINDS or "\n\n" not in code
-    return whole and code.count("\n") == hit["end_line"] - hit["start_line"]
+    return code.count("\n") == hit["end_line"] - hit["start_line"]
 
 
 def _ranges(lines: Sequence[int]) -> list[tuple[int, int]]:

@@ -306,27 +306,37 @@ def proximity(table: WordReader, stems: Stems, rows: Rows, words: Sequence[str],
     return result
 
 
+VALUE = 4
+"""Words of a value that a message has where its literal has a placeholder, or ends: `com.acme.Order`."""
+MESSAGE = 300
+"""Words of a message that are compared, the first."""
+
+
 def verbatim(table: WordReader, rows: Rows, words: Sequence[str], weights: Sequence[float]) -> Scores:
     """The share of a message's words, by their weights, that are three in a row in each row's literals, [len(rows)].
 
     words: all of the message, in order; those that no document has count nothing: they are values that it was given.
+    Between two words of a literal the message may have a value, of at most VALUE words.
     """
-    result = np.zeros(len(rows))
-    ids = table.vocabulary.ids_of(list(words)).astype(np.int64)
-    asked = np.where((ids[:-1] >= 0) & (ids[1:] >= 0), ids[:-1] * len(table.vocabulary) + ids[1:], -1)
+    result, words, weights = np.zeros(len(rows)), words[:MESSAGE], weights[:MESSAGE]
+    ids, n = table.vocabulary.ids_of(list(words)).astype(np.int64), len(table.vocabulary)
     known = np.where(ids >= 0, weights, 0.0)
-    if not known.any() or (asked < 0).all():
+    pairs = [(at, at + step) for step in range(1, VALUE + 2) for at in range(len(ids) - step)]
+    pairs = [(first, second) for first, second in pairs if ids[first] >= 0 and ids[second] >= 0]
+    if not known.any() or not pairs:
         return result
+    first, second = np.array(pairs).T
+    asked = ids[first] * n + ids[second]
     said, offsets = table.select_rows(("literals",), rows)
     owners = np.repeat(np.arange(len(rows)), np.diff(offsets))
-    pairs = np.where(owners[1:] == owners[:-1], said[:-1].astype(np.int64) * len(table.vocabulary) + said[1:], -2)
-    order = np.argsort(asked)
-    at = np.flatnonzero(asked[order][np.minimum(np.searchsorted(asked[order], pairs), len(order) - 1)] == pairs)
+    adjacent = np.where(owners[1:] == owners[:-1], said[:-1].astype(np.int64) * n + said[1:], -2)
+    at = np.flatnonzero(np.isin(adjacent, asked))
     for owner in distinct(owners[at]).tolist():
-        found = np.flatnonzero(np.isin(asked, pairs[at[owners[at] == owner]]))
-        first = found[np.isin(found + 1, found)]  # of three words in a row
-        if len(first):
-            result[owner] = known[distinct(np.concatenate([first, first + 1, first + 2]))].sum() / known.sum()
+        found = np.isin(asked, adjacent[at[owners[at] == owner]])
+        starts, ends = first[found], second[found]
+        chained = np.isin(ends, starts) | np.isin(starts, ends)  # three words in a row
+        shared = distinct(np.concatenate([starts[chained], ends[chained]]))
+        result[owner] = known[shared].sum() / known.sum()
     return result
 
 

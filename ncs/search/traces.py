@@ -104,6 +104,12 @@ def rows_of(trace: Trace, snapshot: Snapshot) -> Rows:
         return np.array(list(rows), np.int64)
 
 
+def lines_of(trace: Trace, location: Location) -> list[int]:
+    """The lines of a function that a trace names, innermost first."""
+    lines = (frame.line for frame in trace.frames if _ends_alike(frame.path, location.path))
+    return [line for line in lines if location.start_line <= line <= location.end_line]
+
+
 def _ends_alike(frame: Sequence[str], path: str) -> bool:
     parts = path.split("/")
     shared = 0

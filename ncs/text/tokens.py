@@ -2,7 +2,7 @@
 
 What is dropped, and why (research: dropping numbers alone doubled NCS's MRR on Java functions):
 punctuation; numbers of more than four digits; runs of two or more numbers (tables of data);
-string literals with a backslash or over 300 characters (`literal_tokens`, NCS section 3.1);
+string literals over 300 characters (NCS section 3.1), their escapes and placeholders (`literal_tokens`);
 words over 64 letters (encoded data).
 
 Stop words are words of a query that are grammar, not content; they are dropped from queries, never from documents.
@@ -31,6 +31,13 @@ _ASCII = re.compile(
     r"(?<![A-Za-z0-9])0[xX][0-9a-fA-F]+|[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+"
 )
 _RUN = re.compile(r"[^\W_]+")
+_NO_WORD = re.compile(
+    r"\\(?:x[0-9a-fA-F]{1,2}|u\{[0-9a-fA-F]*\}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{1,3}|.)"  # \n, \x1b, \u00e9
+    r"|%(?:\(\w+\))?[-+#0]*\d*(?:\.\d+)?(?:hh?|ll?|z|j|t|L)?[a-zA-Z@](?![a-zA-Z])"  # %s, %5.2f, %(name)s
+    r"|\{\w?\d*(?:[:,!][^{}\s]{0,20})?\}",  # {}, {0}, {:?}, {s}; a longer name is a word
+    re.DOTALL,
+)
+"""Escapes in a string literal, and placeholders for the values of a message."""
 
 
 def tokenize(text: str) -> list[str]:
@@ -88,14 +95,14 @@ def _split_unicode(text: str) -> list[str]:
 
 
 def literal_tokens(literal: str) -> list[str]:
-    r"""Words of a string literal; none if it is long or has an escape, which are data, not language.
+    r"""Words of a string literal, without its escapes and placeholders; none if it is long, which is data.
 
-    >>> literal_tokens("connection lost"), literal_tokens(r"%d\n")
-    (['connection', 'lost'], [])
+    >>> literal_tokens(r"cannot open %s\n"), literal_tokens("expected {0} but got {:?}")
+    (['cannot', 'open'], ['expected', 'but', 'got'])
     """
-    if len(literal) > MAX_LITERAL or "\\" in literal:
+    if len(literal) > MAX_LITERAL:
         return []
-    return tokenize(literal)
+    return tokenize(_NO_WORD.sub(" ", literal))
 
 
 def field_tokens(field: Field, spellings: Iterable[str]) -> list[str]:

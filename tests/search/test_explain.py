@@ -24,7 +24,6 @@ from ncs.search.highlight import has_file_lines
 from ncs.search.hybrid import HybridRanker
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import Ranker
-from ncs.storage.file_roles import OUTLINES
 from ncs.text.stems import stem
 from ncs.text.tokens import content_words, field_tokens, tokenize
 from ncs.types import FIELDS, NCS_FIELDS, Document, Hit
@@ -273,27 +272,21 @@ def test_no_line_is_wider_than_the_terminal_and_no_share_is_cut(index: Index, na
         assert all(f"{share:.4f}" in text for share in shares if share)
 
 
-def test_lines_with_numbers_are_the_files_own_and_only_outlines_have_none(index: Index) -> None:
-    numbered_kinds, plain_kinds = set(), set()
+def test_the_lines_of_a_hit_are_those_of_its_file_and_what_an_outline_leaves_out_is_empty(index: Index) -> None:
+    kinds = set()
     for document in index.documents.documents(range(len(index))):
-        if not has_file_lines(hit_as_dict(Hit(1, 1.0, document), "")):
-            plain_kinds.add(document.kind)
-            continue
-        numbered_kinds.add(document.kind)
+        assert has_file_lines(hit_as_dict(Hit(1, 1.0, document), ""))
+        kinds.add(document.kind)
         path = index.folder.parent / "repos" / document.repository / document.path
         lines = path.read_text("utf-8").split("\n")[document.start_line - 1 : document.end_line]
-        code = document.code.split("\n")
-        assert [line.strip() for line in code[1:-1]] == [line.strip() for line in lines[1:-1]]  # code is dedented
-        assert code[0].strip() in lines[0]
-        assert code[-1].strip() in lines[-1]
-    assert {"class", "function"} <= numbered_kinds
-    assert {"class"} <= plain_kinds <= OUTLINES
+        for shown, line in zip(document.code.split("\n"), lines, strict=True):
+            assert not shown or shown.strip().removesuffix(" ...") in line  # code is dedented
+    assert {"class", "function"} <= kinds
 
 
-def test_pieces_of_a_file_that_only_happen_to_have_as_many_lines_get_no_numbers() -> None:
+def test_pieces_of_a_file_keep_their_lines() -> None:
     source = b"const a = 1; function f() {\n} const b = 2;\nfunction g() {\n}\nconst c = 3;\n"
     documents = extract(source, "javascript", path="a.js", outside=True)
     module = next(document for document in documents if document.kind == "module")
-    assert module.code.split("\n")[2] == "const b = 2;"  # which is in line 2, not 3
-    assert module.code.count("\n") == module.end_line - module.start_line
-    assert not has_file_lines(hit_as_dict(Hit(1, 1.0, module), ""))
+    assert module.code.split("\n") == ["const a = 1;", "const b = 2;", "", "", "const c = 3;"]
+    assert has_file_lines(hit_as_dict(Hit(1, 1.0, module), ""))

@@ -47,12 +47,28 @@ def test_words_split_at_humps_digits_and_punctuation_without_number_runs_and_enc
     assert tokenize(text) == words.split()
 
 
-def test_long_or_escaped_literals_give_no_words() -> None:
+def test_long_literals_give_no_words() -> None:
     assert literal_tokens("x " * (MAX_LITERAL // 2 - 1) + "ab") != []
     assert literal_tokens("x" * (MAX_LITERAL + 1)) == []
-    assert literal_tokens("C:\\temp") == []
-    assert field_tokens("literals", ["no route", "a\\nb"]) == ["no", "route"]
+    assert field_tokens("literals", ["no route", "a\\nb"]) == ["no", "route", "a", "b"]
     assert field_tokens("calls", ["getRoute"]) == ["get", "route"]
+
+
+@pytest.mark.parametrize(
+    ("literal", "words"),
+    [
+        (r"cannot open %s\n", "cannot open"),
+        (r"unknown key \"%-10s\" in\tline %ld", "unknown key in line"),
+        (r"\x1b[31merror\u001b[0m caf\u00e9 \U0001F600 \033[1m", "31 merror 0 m caf 1 m"),
+        (r"\\server\path", "server ath"),
+        ("%(name)s took %5.2f ms, 100% done", "took ms 100 done"),
+        ("expected {} but got {0}, {1:N2} or {:?}", "expected but got or"),
+        ("{name} is {kind}", "name is kind"),
+        ("it ends in \\", "it ends in"),
+    ],
+)
+def test_escapes_and_placeholders_of_a_literal_are_no_words(literal: str, words: str) -> None:
+    assert literal_tokens(literal) == words.split()
 
 
 # letters of several scripts and widths, digits that are no ASCII, a title-case letter, an upper one of two lower ones

@@ -25,8 +25,6 @@ from ncs.serve.live_index import LiveIndex
 from ncs.storage.vectors import Vectors
 from ncs.types import Document
 
-MAX_MARKED = 100_000
-"""Characters of a document's code in which words are marked."""
 INFO = ("format", "trusted", "created", "documents", "copies", "files", "source_bytes", "broken", "failed", "skipped",
         "repositories", "languages", "kinds", "words", "embeddings", "bytes", "versions")  # fmt: skip
 """What `info` shows; everything else may contain paths of this machine."""
@@ -114,7 +112,7 @@ def search(live: LiveIndex, request: SearchRequest) -> bytes:
     """Functions that do what the query says, best first: the JSON of `ncs query --json`."""
     with live.acquire() as index:
         answer = ask(index, request.query, **request.model_dump(exclude={"index", "query", "marks"}))
-    return _hits(live, answer, request.query if request.marks else None)
+    return _hits(live, answer, marked=request.marks)
 
 
 def similar(live: LiveIndex, request: SimilarRequest) -> bytes:
@@ -123,14 +121,14 @@ def similar(live: LiveIndex, request: SimilarRequest) -> bytes:
     with live.acquire() as index:
         function, name = _function(index, request)
         answer = similar_to(index, function, name, request.k, **filters)
-    return _hits(live, answer, answer["marked"] if request.marks else None)
+    return _hits(live, answer, marked=request.marks)
 
 
-def _hits(live: LiveIndex, answer: Answer, marked: str | None) -> bytes:
-    """marked: a text whose words are marked in the code of every hit, in characters."""
-    if marked is not None:
+def _hits(live: LiveIndex, answer: Answer, *, marked: bool) -> bytes:
+    """marked: whether to say where words are marked in the code of every hit, in characters."""
+    if marked:
         for hit in answer["hits"]:
-            hit["marks"] = marks((hit["code"] or "")[:MAX_MARKED], marked)
+            hit["marks"] = marks(hit["code"] or "", hit["marked"])
     return to_json({**answer, "index": live.name})
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ncs.errors import BadInput
-from ncs.search.highlight import excerpt, has_file_lines, marked_lines, marks
+from ncs.search.highlight import has_file_lines
 
 TOKEN_BYTES = 4
 """Bytes of UTF-8 that count as one token: an estimate, as the tokenizer of the agent's model is not known here."""
@@ -22,11 +22,11 @@ MAX_LINE = 240
 """Characters of a line of code, or of a note."""
 MAX_NAME = 300
 """Characters of a path or name."""
+IN_TEXT = ("code", "excerpt", "marked")
+"""Keys of a hit that say which lines are shown."""
 MAX_NOTES = 6
 MAX_PLACES = 2
 """Copies of a hit that are named."""
-MAX_MARKED = 1 << 20
-"""Characters of code that are searched for lines that matter."""
 SPACES = "\t\u3000"
 """Shown beside printable characters: tabs, and the space of Chinese and Japanese."""
 
@@ -130,11 +130,11 @@ def tokens(text: str) -> int:
     return -(-size(text) // TOKEN_BYTES)
 
 
-def row_of(hit: Mapping[str, Any], path: str, project: str, query: str, *, several: bool) -> Row:
-    """A hit of ncs.answer as a row. query: its words choose the lines shown; several: name the project in the text."""
+def row_of(hit: Mapping[str, Any], path: str, project: str, *, several: bool) -> Row:
+    """A hit of ncs.answer as a row. several: name the project in the text."""
     path = shorten(path, MAX_NAME)
     place = f"{path}:{hit['start_line']}"
-    data = {name: _clean(value) for name, value in hit.items() if name != "code"}
+    data = {name: _clean(value) for name, value in hit.items() if name not in IN_TEXT}
     for name in ("copies", "near_copies"):
         if name in data:
             data[name] = data[name][:MAX_PLACES]
@@ -142,7 +142,7 @@ def row_of(hit: Mapping[str, Any], path: str, project: str, query: str, *, sever
     code: str = hit.get("code") or ""
     prefix = f"[{escape(project)}] " if several else ""
     n_lines = code.count("\n") + 1 if code else 0
-    return Row(prefix + _header(hit, path), data, _excerpt(hit, query) if code else [], n_lines, place)
+    return Row(prefix + _header(hit, path), data, _excerpt(hit) if code else [], n_lines, place)
 
 
 def _header(hit: Mapping[str, Any], path: str) -> str:
@@ -165,14 +165,12 @@ def _clean(value: Any) -> Any:
     return [_clean(each) for each in value[:20]] if isinstance(value, Sequence) else value
 
 
-def _excerpt(hit: Mapping[str, Any], query: str) -> list[Line]:
-    """The lines of a hit's code that matter to a query, with a line in place of those left out."""
-    code: str = hit["code"]
-    lines = lines_of(code, hit["start_line"] if has_file_lines(hit) else None)
-    marked = sorted(marked_lines(code, marks(code[:MAX_MARKED], query)))
+def _excerpt(hit: Mapping[str, Any]) -> list[Line]:
+    """The lines of a hit's excerpt, with a line in place of those left out."""
+    lines = lines_of(hit["code"], hit["start_line"] if has_file_lines(hit) else None)
     excerpt_lines: list[Line] = []
     end = 0
-    for first, after in excerpt(len(lines), marked):
+    for first, after in hit["excerpt"]:
         if first > end:
             excerpt_lines.append(Line(None, f"{GAP} {first - end} lines]"))
         excerpt_lines += lines[first:after]

@@ -202,7 +202,7 @@ def search_code(projects: Sequence[Project], arguments: SearchCode) -> Page:
             unknown |= result["unknown_words"]
             data |= {"kind": result["kind"]} if "kind" in result else {}
             for hit in result["hits"]:
-                row = _row(project, index, hit, arguments.query, several)
+                row = _row(project, index, hit, several)
                 hits.append(_Scored((hit["confidence"] or 0.0) if several else 0.0, hit["rank"], row))
     data["unknown_words"] = {shorten(word): suggestions for word, suggestions in list(unknown.items())[:5]}
     return _page(hits, notes, data, arguments, projects)
@@ -239,7 +239,7 @@ def find_similar(projects: Sequence[Project], arguments: FindSimilar) -> Page:
             result = run_limited(_similar, project.folder, held, function, name, arguments.needed, filters_of)
             notes += [*index_notes, *result["notes"]]
             for hit in result["hits"]:
-                row = _row(project, index, hit, result["marked"], len(projects) > 1)
+                row = _row(project, index, hit, len(projects) > 1)
                 hits.append(_Scored(hit["score"], hit["rank"], row))
     return _page(hits, notes, {"query": name, "ranker": "similar"}, arguments, projects)
 
@@ -283,7 +283,7 @@ def get_function(projects: Sequence[Project], arguments: GetFunction) -> Page:
     """All lines of a function, in pages."""
     project, document = _function_at(projects, arguments.place)
     with project.open_index() as (index, index_notes):
-        row = _row(project, index, document_as_dict(document, code=False), "", len(projects) > 1)
+        row = _row(project, index, document_as_dict(document, code=False), len(projects) > 1)
         code = full_code(project, index, document)
         notes = [*index_notes, *(cautions(index) if index else [])]
     return code_page(row, code, short_notes(notes), arguments.max_tokens, start=arguments.start)
@@ -300,7 +300,7 @@ def find_definition(projects: Sequence[Project], arguments: FindDefinition) -> P
             notes += [*index_notes, *(cautions(index) if index else [])]
             for rank, (weight, document) in enumerate(_definitions(project, index, symbol, arguments)):
                 hit = {**document_as_dict(document), "match": _match(document, symbol)}
-                hits.append(_Scored(weight, rank, _row(project, index, hit, "", len(projects) > 1)))
+                hits.append(_Scored(weight, rank, _row(project, index, hit, len(projects) > 1)))
     if not hits:
         notes.append(f"no definition of {shorten(arguments.name, 60)}; search_code finds code by what it does")
     return _page(hits, notes, {"query": shorten(arguments.name)}, arguments, projects)
@@ -352,9 +352,9 @@ def _state(project: Project, index: Index | None, notes: Sequence[str]) -> dict[
     }  # fmt: skip
 
 
-def _row(project: Project, index: Index | None, hit: Mapping[str, Any], query: str, several: bool) -> Row:
+def _row(project: Project, index: Index | None, hit: Mapping[str, Any], several: bool) -> Row:
     path = shown_path(project, index, hit["repository"], hit["path"])
-    return row_of(hit, path, project.name, query, several=several)
+    return row_of(hit, path, project.name, several=several)
 
 
 class _Tool(NamedTuple):

@@ -22,7 +22,7 @@ from ncs.answer import Answer, ask
 from ncs.console import count, one_line, visible
 from ncs.errors import NcsError
 from ncs.search.explain import query_lines, reasons_lines
-from ncs.search.highlight import has_file_lines, marks, name_marks
+from ncs.search.highlight import has_file_lines, marks, name_marks, whole
 from ncs.search.locate_source import SourceLocator
 from ncs.search.rankers import DEFAULT_RANKER
 from ncs.serve.editors import open_in_editor
@@ -177,7 +177,7 @@ class SearchApp(App[None]):
         if self._explaining and "explanation" in hit:
             code.update(_explanation(self._answer, hit, preview.scrollable_content_region.width or 80))
         else:
-            code.update(_code(hit, self._answer["query"]))
+            code.update(_code(hit))
         preview.scroll_home(animate=False)
 
     @property
@@ -249,21 +249,22 @@ def _about(hit: Mapping[str, Any]) -> Content:
     return Content.assemble((place(hit), "$text-success"), ("  " + visible(more) if more else "", "$text-muted"))
 
 
-def _code(hit: Mapping[str, Any], query: str) -> Content:
+def _code(hit: Mapping[str, Any]) -> Content:
     """The code with line numbers and highlighting, the words of the query marked."""
     if not hit["code"]:
         return Content("the index stores no code; build it without --no-store-code")
     text, n_hidden = _truncate(visible(hit["code"].rstrip("\n")).expandtabs(TAB))
     highlighted = highlight(text, language=hit["language"], tab_size=TAB)
-    for style, places in ((NAME_MARK, name_marks(text, explained_names(hit))), (MARK, marks(text, query))):
+    for style, places in ((NAME_MARK, name_marks(text, explained_names(hit))), (MARK, marks(text, hit["marked"]))):
         for start, end in places:
             highlighted = highlighted.stylize(style, start, end)
     lines = highlighted.split("\n", allow_blank=True)
     width = len(str(hit["start_line"] + len(lines)))
     numbers = [str(hit["start_line"] + i) if has_file_lines(hit) else "" for i in range(len(lines))]
     rows = [
-        Content.assemble((f"{number:>{width}} ", "$text-muted"), line)
-        for number, line in zip(numbers, lines, strict=True)
+        Content.assemble((f"{numbers[at]:>{width}} ", "$text-muted"), lines[at])
+        for first, end in whole(text)
+        for at in range(first, end)
     ]
     if n_hidden:
         rows.append(Content.styled(f"... {n_hidden} more lines", "$text-muted"))

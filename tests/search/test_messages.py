@@ -1,0 +1,48 @@
+"""Messages with values in them lead to the literals that wrote them: escapes, placeholders, joined strings."""
+
+from __future__ import annotations
+
+import pytest
+
+from ncs.index import Index
+
+SOURCES = {
+    "open.c": 'int open_log(char *path) {\n  fprintf(stderr, "cannot open %s\\n", path);\n  return -1;\n}\n',
+    "range.py": 'def check(x, n):\n    raise ValueError("%s is not in the range %d<=x\\n" % (x, n))\n',
+    "expect.rs": 'fn expect(a: T, b: T) {\n    panic!("expected {} but got {:?}", a, b);\n}\n',
+    "Beans.java": 'class Beans {\n  void fail(Type x) {\n    throw new E("No serializer found for class " + x\n'
+    '        + " and no properties");\n  }\n}\n',
+    "field.py": 'def field(name, kind):\n    raise ValueError(f"{name} is invalid for {kind}")\n',
+    "quote.py": 'def parse(key):\n    raise KeyError("unknown key \\"%s\\" in\\tmanifest" % key)\n',
+    "others.py": "def expected():\n    return open(found)\n\n\ndef invalid(range, key):\n    return range[key]\n"
+    '\n\ndef report(path):\n    log("cannot find the range of a class", "open the log")\n',
+}
+MESSAGES = {
+    "cannot open foo.txt": "open_log",
+    "error: cannot open /var/log/foo.txt: no such file": "open_log",
+    "ValueError: 40 is not in the range 1<=x": "check",
+    "thread panicked: expected Some(3) but got None": "expect",
+    "E: No serializer found for class com.acme.Order and no properties": "Beans.fail",
+    "ValueError: email is invalid for user": "field",
+    "KeyError: 'unknown key \"colour\" in manifest'": "parse",
+}
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    root = tmp_path_factory.mktemp("messages")
+    for name, source in SOURCES.items():
+        (root / "r").mkdir(exist_ok=True)
+        (root / "r" / name).write_text(source)
+    return Index.build(root / "r", root / "i")
+
+
+@pytest.mark.parametrize(("message", "name"), MESSAGES.items())
+def test_a_message_leads_to_the_function_that_wrote_it_though_values_stand_in_it(
+    index: Index, message: str, name: str
+) -> None:
+    results = index.results(message, 3)
+    assert results.hits[0].document.qualified_name == name
+    if name != "open_log":  # two words are too few to be told from others
+        assert results.ranking.signals["verbatim"][0] > 1
+        assert not results.ranking.signals["verbatim"][1:].any()
