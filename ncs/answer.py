@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ncs.console import count
 from ncs.index import Filters, Index
 from ncs.learn.confidence import is_confident, likelihood
+from ncs.learn.embeddings import LEAST_DOCUMENTS
 from ncs.search.highlight import excerpt, matched_words, message_lines, query_stems
 from ncs.search.ranking import Ranking
 from ncs.search.traces import lines_of, read_trace
@@ -140,15 +142,17 @@ def similar_to(
 
 
 def similar_words(index: Index, word: str, n: int = 10) -> Answer:
-    """The words with the most similar vectors; for a word without a vector `words` is None and `near` has known words
-    of similar spelling.
+    """The words that are used most like this one, as learned.
+
+    For a word without a vector `words` is None and `near` has known words of similar spelling. Where too little was
+    learned to say, `words` is empty and a note has the reason.
     """
-    neighbors = index.neighbors(word, n)
-    return {
-        "word": word,
-        "words": None if neighbors is None else [{"word": each, "similarity": round(s, 4)} for each, s in neighbors],
-        "near": index.spelling_suggestions(word) if neighbors is None else [],
-    }
+    learned = index.neighbors(word, n)
+    if learned is None:
+        return {"word": word, "words": None, "near": index.spelling_suggestions(word), "notes": []}
+    documents, neighbors = learned
+    words = [{"word": each, "similarity": round(s, 4)} for each, s in neighbors]
+    return {"word": word, "words": words, "near": [], "notes": [] if words else [_too_little(word, documents)]}
 
 
 def describe(index: Index) -> dict[str, Any]:
@@ -224,6 +228,13 @@ def not_ready(index: Index) -> list[str]:
     """A sentence about what a first build has not computed yet; empty once it is complete."""
     pending = index.description.counts.get(PENDING)
     return [str(pending)] if pending else []
+
+
+def _too_little(word: str, documents: int) -> str:
+    """Why no word is said to be used like this one, which stands in so many documents."""
+    rare = documents < LEAST_DOCUMENTS
+    reason = f"it takes {LEAST_DOCUMENTS} to compare words" if rare else "no word is nearer to it than by chance"
+    return f"too little was learned here to say: {word!r} is in {count(documents, 'document')}; {reason}"
 
 
 def _places(locations: Sequence[Location]) -> list[dict[str, Any]]:

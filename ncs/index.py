@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ncs.build.request import BeforeCommit, Changes, Ingest
     from ncs.config import BuildConfig
     from ncs.search.explain import Explanation
+    from ncs.search.ncs import NcsRanker
     from ncs.search.ranking import Ranking
     from ncs.storage.words import Words, WordTable
     from ncs.types import Mask
@@ -314,12 +315,18 @@ class Index:
     def _bm25(self) -> Bm25Ranker:
         return cast(Bm25Ranker, self.ranker("bm25"))
 
-    def neighbors(self, word: str, n: int = 10) -> list[tuple[str, float]] | None:
-        """The words with the nearest vectors, with their cosine; None for a word without a vector."""
+    def neighbors(self, word: str, n: int = 10) -> tuple[int, list[tuple[str, float]]] | None:
+        """In how many documents the word stood when it was learned, and the words used most like it, with their cosine:
+        none where too little was learned to say (`Embeddings.nearest`). None for a word without a vector."""
         from ncs.learn.embeddings import Embeddings
 
         with self.reading():
             vocabulary = self.words().vocabulary
             tokens = tokenize(word)
             id = vocabulary.id(tokens[0]) if len(tokens) == 1 else None
-            return Embeddings.load(self.snapshot.statistics).nearest(vocabulary, id, n) if id is not None else None
+            if id is None:
+                return None
+            idf = cast("NcsRanker", self.ranker("ncs")).encoder.idf.astype(np.float64)
+            documents = np.rint(self._bm25().postings.statistics.documents * np.exp(-idf)).astype(np.int64)
+            near = Embeddings.load(self.snapshot.statistics).nearest(vocabulary, id, documents, n)
+            return None if near is None else (int(documents[id]), near)

@@ -28,3 +28,16 @@ def write(root: Path) -> Path:
             (root / repository / ".git" / part).mkdir(parents=True, exist_ok=True)
         (root / repository / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     return root
+
+
+def write_pairs(root: Path) -> Path:
+    """Functions with 100 pairs of words, each pair in five of them and no other word twice; gives back `root`."""
+    syllables = [first + second for first in "bdfgklmnprst" for second in "aio"]
+    words = [first + second for first in syllables for second in syllables]
+    functions = [
+        f"def {words[number % 100]}_{words[100 + number % 100]}():\n    return {words[200 + number]}\n"
+        for number in range(500)
+    ]
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "pairs.py").write_text("\n".join(functions))
+    return root

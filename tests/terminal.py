@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -22,9 +23,11 @@ NOT_INHERITED = ("NO_COLOR", "COLUMNS", "NCS_INDEX")
 
 
 class Terminal:
-    """A command in a terminal of 24 lines; written: what it has written so far."""
+    """A command in a terminal of 24 lines; written: what it has written there so far. stdout: a file for that."""
 
-    def __init__(self, *arguments: str, cwd: Path, columns: int = 80, **environment: str) -> None:
+    def __init__(
+        self, *arguments: str, cwd: Path, columns: int = 80, stdout: IO[bytes] | None = None, **environment: str
+    ) -> None:
         try:
             self._ours, theirs = pty.openpty()
         except OSError as error:  # a container without /dev/pts
@@ -34,7 +37,7 @@ class Terminal:
         env = {**inherited, "TERM": "xterm-256color", **environment}
         command = [sys.executable, "-m", "ncs.cli", *arguments]
         self.process = subprocess.Popen(
-            command, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, env=env, start_new_session=True
+            command, cwd=cwd, stdin=theirs, stdout=stdout or theirs, stderr=theirs, env=env, start_new_session=True
         )
         os.close(theirs)
         self.written = b""

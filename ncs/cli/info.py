@@ -58,9 +58,11 @@ def words(
         say(f"ncs: no match for {word!r}{hint}")
         raise typer.Exit(NOTHING_FOUND)
     if as_json:
-        show_json({"word": word, "words": neighbors})
-    else:
+        show_json({"word": word, "words": neighbors, "notes": answer["notes"]})
+    elif neighbors:
         show_table(f"words used like {word!r}", [(row["word"], f"{row['similarity']:.3f}") for row in neighbors])
+    for note in answer["notes"]:
+        say(f"ncs: {note}")
     raise typer.Exit(FOUND if neighbors else NOTHING_FOUND)
 
 

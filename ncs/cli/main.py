@@ -45,6 +45,7 @@ COMMANDS = {
     "annotate": "evaluate:annotate",
     "train": "train:train",
     "explain-attention": "train:explain_attention",
+    "tui": "serve:tui",
     "serve": "serve:serve",
     "mcp": "serve:mcp",
     "corpus": "train:corpus",
@@ -119,20 +120,14 @@ def _options(
 
 
 def main() -> None:
-    """The `ncs` command; without arguments, in a terminal, the interactive search. Exits."""
+    """The `ncs` command; without arguments, in a terminal, or with --print first, `ncs tui`. Exits."""
     for stream in (sys.stdout, sys.stderr):  # what a stream cannot encode is escaped
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
     terminals = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
-    if not sys.argv[1:] and terminals and os.environ.get("TERM", "dumb") != "dumb" and find_spec("textual"):
-        sys.exit(_run(_interactive))
+    alone = not sys.argv[1:] and terminals and os.environ.get("TERM", "dumb") != "dumb" and find_spec("textual")
+    if alone or sys.argv[1:2] == ["--print"]:
+        sys.argv.insert(1, "tui")
     app()
-
-
-def _interactive() -> None:
-    from ncs.cli.options import index_folder
-    from ncs.serve.tui.app import run
-
-    run(index_folder(None))
 
 
 @main_program("ncs")

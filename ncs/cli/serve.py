@@ -1,8 +1,9 @@
-"""`ncs serve` and `ncs mcp`: answers over HTTP, and the tools of coding agents."""
+"""`ncs tui`, `ncs serve` and `ncs mcp`: search as you type, answers over HTTP, and the tools of coding agents."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +12,48 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from ncs.cli.options import Store, TokenFile, index_folder, without_none
+from ncs.cli.options import IndexOption, Store, TokenFile, index_folder, without_none
 from ncs.console import say
 from ncs.errors import BadInput, MissingExtra
+from ncs.exit_status import INTERRUPTED
+
+
+def tui(
+    index: IndexOption = None,
+    print_place: Annotated[
+        bool, Option("--print", help="Enter prints path:line on stdout and ends it, for pipes and $(ncs --print).")
+    ] = False,
+) -> None:
+    """Search as you type; so does ncs alone in a terminal.
+
+    Example: ncs tui --print
+    """
+    drawn_on = (sys.stdin, sys.stderr) if print_place else (sys.stdin, sys.stdout, sys.stderr)
+    if not all(stream.isatty() for stream in drawn_on):
+        raise BadInput("ncs tui needs a terminal; without one: ncs query 'what the function does'")
+    with _needing("tui", "tui"):
+        from ncs.serve.tui import app
+    folder = index_folder(index)
+    if not print_place:
+        app.run(folder)
+        return
+    with _stdout_kept():
+        chosen = app.choose(folder)
+    if chosen is None:
+        raise typer.Exit(INTERRUPTED)
+    typer.echo(chosen)
+
+
+@contextmanager
+def _stdout_kept() -> Iterator[None]:
+    """The terminal of stderr in place of stdout, whose pipe is for what comes afterwards."""
+    stdout = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    try:
+        yield
+    finally:
+        os.dup2(stdout, sys.stdout.fileno())
+        os.close(stdout)
 
 
 def serve(

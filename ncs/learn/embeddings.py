@@ -31,6 +31,10 @@ CROSSOVER, MANY = 30_000, 6.0
 """Documents, and repositories in effect, from which on fastText's vectors are better."""
 DRIFT, GROWTH = 0.02, 1.5
 """How much the share of words without a vector may rise, and the number of documents grow, until training is due."""
+LEAST_DOCUMENTS = 5
+"""What a word must stand in to be compared: all words that stand in one document alone have the same vector."""
+PAIRS, CHANCE = 10_000, 0.99
+"""Random pairs of words, and the share of them that a neighbor must be more similar than."""
 
 
 def choose(
@@ -114,16 +118,27 @@ class Embeddings:
             method, notes = about["method"], tuple(about["notes"])
         return cls(vectors, method, notes)
 
-    def nearest(self, vocabulary: Vocabulary, id: int, n: int = 10) -> list[tuple[str, float]] | None:
-        """The n words of the most similar vectors and their cosine, by (-cosine, id); None for a word without one."""
+    def nearest(
+        self, vocabulary: Vocabulary, id: int, documents: NDArray[np.int64], n: int = 10
+    ) -> list[tuple[str, float]] | None:
+        """The n words of the most similar vectors and their cosine, by (-cosine, id); None for a word without one.
+
+        documents: in how many each word stands. Only words of LEAST_DOCUMENTS or more are compared, and only those are
+        neighbors that are more similar than random pairs of them.
+        """
         unit = unit_rows(self.vectors)
         if id >= len(unit) or not unit[id].any():
             return None
-        similarity = unit @ unit[id]
-        similarity[id] = -2
-        similarity[~unit.any(axis=1)] = -2
-        order = np.argsort(-similarity, kind="stable").tolist()
-        return [(vocabulary.word(i), float(similarity[i])) for i in order[:n] if similarity[i] > -2]
+        learned = np.flatnonzero(unit.any(axis=1) & (documents >= LEAST_DOCUMENTS))
+        if documents[id] < LEAST_DOCUMENTS or len(learned) < 2:
+            return []
+        one, other = np.random.default_rng(0).choice(learned, (2, PAIRS))
+        pairs = np.einsum("ij,ij->i", unit[one], unit[other])[one != other]
+        similarity = unit[learned] @ unit[id]
+        similarity[learned == id] = -2
+        order = np.argsort(-similarity, kind="stable")[:n].tolist()
+        chance = np.quantile(pairs, CHANCE)
+        return [(vocabulary.word(int(learned[i])), float(similarity[i])) for i in order if similarity[i] > chance]
 
 
 def _lsa(words: WordTable, config: LsaConfig) -> Matrix:

@@ -165,6 +165,9 @@ def test_an_explanation_fits_the_terminal_and_does_without_colors(demo: Path) ->
     assert "how-to query; words: hide, soft," in plain
 
 
-def test_info_and_words_are_tables_in_a_terminal(demo: Path) -> None:
+def test_info_and_words_are_tables_in_a_terminal(demo: Path, tmp_path: Path) -> None:
     assert "6 functions, 4 classes and top-level blocks, and" in ESCAPES.sub("", in_terminal("info", cwd=demo))
-    assert "words used like 'keyboard'\n" in ESCAPES.sub("", in_terminal("words", "keyboard", cwd=demo))
+    Index.build(corpus.write_pairs(tmp_path / "src"), tmp_path / ".ncs").close()
+    table = ESCAPES.sub("", in_terminal("words", "baba", cwd=tmp_path))
+    assert "words used like 'baba'\n" in table
+    assert re.findall(r"^ *│? *([a-z]+) +│? *\d\.\d{3}", table, re.MULTILINE) == ["bori"]

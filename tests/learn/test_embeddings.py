@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -289,14 +290,21 @@ def test_damaged_embeddings_are_refused(tmp_path: Path, name: str, content: byte
         Embeddings.load(tmp_path)
 
 
-def test_nearest_words_are_those_of_highest_cosine_without_itself_and_words_without_vectors() -> None:
-    words = table("a b c d e")
-    vectors = np.array([[1, 0], [3, 4], [0, 0], [2, 0], [-1, 0.1]], np.float32)
-    near = Embeddings(vectors, "fasttext").nearest(words.vocabulary, 0, 10)
-    assert near is not None
-    assert [word for word, _ in near] == ["d", "b", "e"]
-    np.testing.assert_allclose([similarity for _, similarity in near], [1, 0.6, -0.995037], atol=1e-6)
-    assert Embeddings(vectors, "fasttext").nearest(words.vocabulary, 2, 10) is None
+def test_nearest_words_are_those_of_highest_cosine_that_are_frequent_and_nearer_than_by_chance() -> None:
+    words = table(" ".join(sorted(f"w{i:03}" for i in range(302))))
+    vectors, documents = np.eye(302, dtype=np.float32), np.full(302, 5)
+    vectors[1] = vectors[0] + vectors[1]
+    vectors[2] = 3 * vectors[0] + 4 * vectors[2]
+    vectors[3], vectors[4] = vectors[0], 0
+    documents[3] = 4
+    nearest = partial(Embeddings(vectors, "fasttext").nearest, words.vocabulary, documents=documents)
+    assert nearest(0) == [("w001", pytest.approx(0.5**0.5)), ("w002", pytest.approx(0.6))]
+    assert nearest(0, n=1) == [("w001", pytest.approx(0.5**0.5))]
+    assert nearest(5) == []  # no word is like it
+    assert nearest(3) == []  # too few documents have it
+    assert nearest(4) is None
+    alike = Embeddings(np.ones((302, 3), np.float32), "lsa")
+    assert alike.nearest(words.vocabulary, 0, documents) == []  # like every other
 
 
 TINY_BESIDE_LARGE = np.concatenate([np.zeros(900, np.int32), np.arange(1, 31, dtype=np.int32)])

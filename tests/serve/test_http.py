@@ -100,6 +100,9 @@ def test_similar_words_and_info_answer_what_the_terminal_prints(client: TestClie
     assert (answer["hits"][0]["repository"], answer["hits"][0]["start_line"]) not in places
     words = client.get("/api/words", params={"word": "keyboard", "n": 3}).json()
     assert words == printed(folder, "words", "keyboard", "-n", "3")
+    assert words["notes"] == [
+        "too little was learned here to say: 'keyboard' is in 3 documents; it takes 5 to compare words"
+    ]
     info, expected = client.get("/api/info").json(), printed(folder, "info")
     for key in ("documents", "languages", "repositories", "kinds", "created"):
         assert info[key] == expected[key]

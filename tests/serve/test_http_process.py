@@ -41,6 +41,18 @@ def get(server: Served, path: str, **more: Any) -> httpx.Response:
     return httpx.get(f"{server.url}{path}", timeout=LONG, **more)
 
 
+def test_head_has_the_status_and_the_headers_of_get_and_no_body(folder: Path) -> None:
+    with served("-i", f"demo={folder}", "--workers", "1") as server:
+        for path, status in (("/", 200), (SEARCH, 200), ("/health", 200), ("/nowhere", 404), ("/api/feedback", 405)):
+            whole, head = get(server, path), httpx.head(f"{server.url}{path}", timeout=LONG)
+            changing = ("date", "x-request-id")
+            expected, headers = (
+                {name: value for name, value in each.headers.items() if name not in changing} for each in (whole, head)
+            )
+            assert (head.status_code, headers, head.content) == (status, expected, b""), path
+            assert int(headers["content-length"]) == len(whole.content) > 0
+
+
 def vote(server: Served, query: str, id: str) -> None:
     body = {"query": query, "id": id, "vote": "up"}
     assert httpx.post(f"{server.url}/api/feedback", json=body, timeout=LONG).status_code == 200

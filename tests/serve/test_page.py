@@ -60,8 +60,11 @@ class Site:
     votes: Path
 
 
+PROSE = f"# The table guide\n\nRows of the guide go {'on and on ' * 100}to **bold** {SCRIPT}\n"
+
+
 def evil(folder: Path) -> None:
-    """An index of functions that try to break the page; one of their lines has a megabyte."""
+    """An index of functions and prose that try to break the page; one of their lines has a megabyte."""
     functions = []
     for number, document in enumerate(extract(EVIL.encode(), "python")):
         code, name, path = document.code, document.qualified_name, "src/evil.py"
@@ -70,6 +73,11 @@ def evil(folder: Path) -> None:
         if document.name == "show_banner":
             name, path = f"{SCRIPT}.{name}", f"src/{SCRIPT}\u202e.py"
         functions.append(replace(document, code=code, qualified_name=name, path=path, id=f"e{number}<b>", digest=b""))
+    words = {"comments": ["table", "guide", "rows"]}
+    guide = replace(
+        functions[0], code=PROSE, kind="section", qualified_name="Guide", id="guide", end_line=4, words=words
+    )
+    functions.append(replace(guide, start_line=1, path="guide.md", language="markdown"))
     Index.of(functions, folder).close()
 
 
@@ -80,7 +88,8 @@ def site(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator
     Index.build(corpus.write(root / "repos"), demo).close()
     make_map(demo)
     evil(root / "evil")
-    indexes = ("-i", f"demo={demo}", "-i", f"evil={root / 'evil'}")
+    Index.build(corpus.write_pairs(root / "words"), root / "pairs").close()
+    indexes = ("-i", f"demo={demo}", "-i", f"evil={root / 'evil'}", "-i", f"pairs={root / 'pairs'}")
     with served(*indexes, "--feedback", f"demo={votes}", "--workers", "1") as server:
         yield Site(server.url, demo, votes)
 
@@ -221,9 +230,96 @@ def test_a_link_brings_back_query_hit_and_explanation(tab: Window) -> None:
     assert second.get_attribute("aria-current") == "true"
 
 
+def test_a_question_after_a_question_mark_is_asked_and_every_question_has_an_address_to_go_back_to(tab: Window) -> None:
+    page = tab.open("?q=hide+soft+keyboard&language=java")
+    settled(page, "hide soft keyboard", language="java")
+    assert names(page) == names_of(hits_of(tab, "hide soft keyboard", language="java"))
+    assert (urlsplit(page.url).query, state_of(page)) == ("", {"q": "hide soft keyboard", "language": "java"})
+    page.fill("#q", "check the network")
+    settled(page, "check the network", language="java")
+    link = page.url
+    page.go_back()
+    settled(page, "hide soft keyboard", language="java")
+    page.go_forward()
+    settled(page, "check the network", language="java")
+    assert page.url == link
+    page.goto("about:blank")
+    page.goto(link)
+    settled(page, "check the network", language="java")
+
+
+USE = {"id": "x", "repository": "app", "path": "src/A.java", "start_line": 5, "end_line": 7, "language": "java",
+       "kind": "method", "name": "go", "qualified_name": f"A.{SCRIPT}", "lines": [6],
+       "code": f"void go() {{\n    hideSoftKeyboard({SCRIPT});\n}}"}  # fmt: skip
+
+
+def test_references_are_shown_below_their_hit_as_text_and_where_there_are_none_a_line_says_so(tab: Window) -> None:
+    asked: list[dict[str, list[str]]] = []
+    found = [USE, {**USE, "code": None}]
+    answers = [
+        (200, {"name": "hideSoftKeyboard", "references": found, "notes": ["one file is missing"]}),
+        (200, {"name": "hideSoftKeyboard", "references": [], "notes": []}),
+        (404, {"error": {"code": "no_path", "message": "no such path", "remedy": "see /openapi.json"}}),
+    ]  # fmt: skip
+
+    def answer(route: Route) -> None:
+        asked.append(parse_qs(urlsplit(route.request.url).query))
+        status, body = answers.pop(0)
+        route.fulfill(status=status, json=body)
+
+    page = tab.page
+    page.route("**/api/references*", answer)
+    tab.expected.append("404")
+    for said in ("2 places that use hideSoftKeyboard", "Nothing found that uses hideSoftKeyboard", "Not available"):
+        ask(tab, "hide soft keyboard")
+        button = page.locator("article.hit").first.get_by_role("button", name="References")
+        button.click()
+        shown = page.locator("article.hit").first.locator("section.references")
+        shown.get_by_text(said).wait_for()
+        if "2 places" in said:
+            text = shown.inner_text()
+            assert all(part in text for part in ("one file is missing", f"A.{SCRIPT}", "src/A.java:5–7", "line 6"))
+            assert shown.locator(".row").all_inner_texts() == [f"    hideSoftKeyboard({SCRIPT});\n"]
+            assert shown.locator(".row").get_attribute("data-n") == "6"
+            assert shown.locator("mark").all_inner_texts() == ["hideSoftKeyboard"]
+        assert button.get_attribute("aria-expanded") == "true"
+        button.click()
+        shown.wait_for(state="detached")
+    first = hits_of(tab, "hide soft keyboard")[0]
+    assert asked == 3 * [{"name": [first["qualified_name"]], "path": [first["path"]]}]
+    assert page.evaluate("window.hacked") is None
+
+
+def test_prose_is_text_that_wraps_and_has_no_references(browser: Browser, site: Site) -> None:
+    with window(browser, site.url, viewport={"width": 390, "height": 844}) as tab:
+        page = ask(tab, "table guide rows", index="evil")
+        hit = page.locator("article.hit", has=page.locator(".prose"))
+        assert "".join(hit.locator(".row").all_inner_texts()).split() == PROSE.split()
+        assert {text.lower() for text in hit.locator("mark").all_inner_texts()} == {"table", "guide", "rows"}
+        assert page.evaluate(
+            "[...document.querySelectorAll('.prose')].every((one) => one.scrollWidth <= one.clientWidth)"
+        )
+        assert page.evaluate(WIDTHS) == [390, 390]
+        assert hit.get_by_role("button", name="References").count() == 0
+        assert page.evaluate("window.hacked") is None
+
+
+def test_hits_below_weak_have_no_word_of_likelihood(tab: Window) -> None:
+    page = ask(tab, "keyboard")
+    likelihoods = [hit["likelihood"] for hit in hits_of(tab, "keyboard")]
+    assert set(likelihoods) <= {"strong", "likely", "weak", ""}
+    assert page.locator("article.hit .sure").all_inner_texts() == likelihoods
+    assert "" in likelihoods
+
+
 def test_every_key_does_what_the_help_says(tab: Window) -> None:
     page = ask(tab, "hide soft keyboard")
-    for key, rank in (("j", 1), ("j", 2), ("j", 3), ("k", 2)):
+    page.keyboard.press("e")  # with none selected, the first
+    page.wait_for_selector(".why .parts")
+    assert page.locator("article.hit").first.locator(".why").count() == 1
+    page.keyboard.press("e")
+    page.wait_for_selector(".why", state="detached")
+    for key, rank in (("j", 2), ("j", 3), ("k", 2)):
         page.keyboard.press(key)
         until(page, CURRENT, rank)
     id = page.evaluate("document.activeElement.hit.id")
@@ -246,6 +342,12 @@ def test_every_key_does_what_the_help_says(tab: Window) -> None:
     until(page, "document.activeElement.id === 'q'")
     page.keyboard.press("Escape")
     until(page, CURRENT, 2)
+    assert page.input_value("#q") == "hide soft keyboard"
+    tab.expected.append("404")  # of a server without references
+    page.keyboard.press("r")
+    page.wait_for_selector("section.references")
+    page.keyboard.press("r")
+    page.wait_for_selector("section.references", state="detached")
     page.keyboard.press("m")
     settled(page, task="like", like=id)
     assert "Functions like" in page.locator("#notice").inner_text()
@@ -287,8 +389,10 @@ def test_unknown_words_come_with_near_ones_as_links(tab: Window) -> None:
     tab.expected.append("404")
     page.get_by_role("link", name="keyboard", exact=True).click()
     settled(page, task="words", word="keyboard")
-    words = api(tab, "words", word="keyboard", n=30)["words"]
-    assert page.locator(".near a").all_inner_texts() == [one["word"] for one in words]
+    assert "Too little was learned here to say: 'keyboard' is in 3 documents" in page.locator("#near").inner_text()
+    page = tab.open("#view=words&word=baba&index=pairs")
+    settled(page, task="words", word="baba", index="pairs")
+    assert page.locator(".near a").all_inner_texts() == ["bori"]
 
 
 def test_errors_are_shown_with_their_remedy(tab: Window) -> None:
@@ -307,7 +411,10 @@ def test_errors_are_shown_with_their_remedy(tab: Window) -> None:
     until(page, "document.querySelector('#status').textContent.startsWith('No hit')")
     settled(page, "slow")
     assert alert.count() == 0
-    for state, remedy in (("#index=evil&view=map", "ncs map -i evil"), ("#index=nobody&q=x", "choose from demo, evil")):
+    for state, remedy in (
+        ("#index=evil&view=map", "ncs map -i evil"),
+        ("#index=nobody&q=x", "choose from demo, evil, pairs"),
+    ):
         tab.open(state)
         alert.wait_for()
         assert remedy in alert.inner_text()
@@ -378,8 +485,9 @@ def test_axe_reports_nothing_and_nothing_is_wider_than_360_pixels(browser: Brows
         "#q=hide+soft+keyboard": "article.hit",
         "#q=hide+keybord&path=nowhere": ".empty",
         "#view=map&q=hide+keyboard": "#map-hits li",
-        "#view=words&word=keyboard": ".near",
+        "#view=words&word=baba&index=pairs": ".near",
         "#index=evil&q=load+table+rows": "article.hit",
+        "#index=evil&q=table+guide+rows": ".prose",
         "#q=" + "long+" * 500: "[role=alert]",
     }
     with window(browser, site.url, viewport={"width": 360, "height": 740}, color_scheme=scheme) as tab:

@@ -9,8 +9,10 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from textwrap import indent
 
 import pytest
+from rich.cells import cell_len
 from textual.pilot import Pilot
 from textual.strip import Strip
 from textual.widgets import Input
@@ -121,6 +123,40 @@ async def test_keys_search_select_explain_copy_and_clear(project: Path, monkeypa
         await until(pilot, "hits appear as you type", gone="zzqqxx")
 
 
+async def test_ctrl_n_and_p_select_and_so_do_j_and_k_where_the_hits_have_the_focus(project: Path) -> None:
+    async with searching(project / ".ncs") as pilot:
+        prompt = pilot.app.query_one("#prompt", Input)
+        await search(pilot, "open file handle")
+        for key, shown in (
+            ("ctrl+n", "close"),
+            ("ctrl+p", "open"),
+            ("shift+tab", "open"),
+            ("j", "close"),
+            ("k", "open"),
+        ):
+            await pilot.press(key)
+            await until(pilot, f"def {shown}_file", gone=f"def {'open' if shown == 'close' else 'close'}_file")
+        assert prompt.value == "open file handle"
+        await pilot.press("/", "j", "k")
+        assert prompt.value == "open file handlejk"
+        await pilot.press("shift+tab", "s", "o")  # what is typed there goes to the prompt
+        assert prompt.value == "open file handlejkso"
+
+
+async def test_in_a_narrow_terminal_every_hit_ends_with_its_file_and_line(tmp_path: Path) -> None:
+    root = gitrepo.write(
+        tmp_path / "zoo", {f"{'folder/' * 9}files.py": "class AnOpenerOfFilesWithALongName:\n" + indent(OPEN, "    ")}
+    )
+    Index.build(root, root / ".ncs").close()
+    async with searching(root / ".ncs", (60, 16)) as pilot:
+        await search(pilot, "open file reading")
+        for columns in (60, 44, 100, 130):
+            await pilot.resize_terminal(columns, 16)
+            rows = await until(pilot, "def open_file")
+            assert re.match(r"\w* *\S*open_file  …\S*/?files\.py:2( |$)", rows[2]), rows[2]
+            assert max(map(cell_len, rows)) <= columns
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
 async def test_a_copied_place_has_no_newline_that_would_run_a_command_where_it_is_pasted(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
@@ -130,7 +166,7 @@ async def test_a_copied_place_has_no_newline_that_would_run_a_command_where_it_i
         await search(pilot, "open file")
         await until(pilot, "def open_file")
         await pilot.press("ctrl+y")
-        await until(pilot, "copied: ")
+        await until(pilot, "copied:")
         assert pilot.app.clipboard.endswith("src/a␊reboot␊.py:1")
 
 
@@ -217,10 +253,33 @@ def test_ncs_alone_in_a_terminal_searches_opens_an_editor_at_the_line_and_leaves
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("key", "status", "printed"), [(b"\r", 0, "files.py:7\n"), (b"\x03", 130, "")])
+def test_print_draws_on_the_terminal_and_prints_the_place_of_the_chosen_hit_alone(
+    project: Path, tmp_path: Path, key: bytes, status: int, printed: str
+) -> None:
+    with (tmp_path / "stdout").open("wb") as stdout:
+        terminal = Terminal("--print", cwd=project, columns=130, stdout=stdout)
+    terminal.until(lambda: b"hits appear as you type" in terminal.written)
+    terminal.type(b"close handle")
+    terminal.until(lambda: b"matched: close, handle" in terminal.written)
+    terminal.type(key)
+    assert terminal.wait() == status
+    assert (tmp_path / "stdout").read_text() == printed
+    assert "│" in terminal.written.decode("utf-8", "replace")  # code beside the hits: it knows the terminal's width
+
+
+@pytest.mark.slow
 def test_ncs_alone_in_a_terminal_without_an_index_says_how_to_make_one(tmp_path: Path) -> None:
     terminal = Terminal(cwd=tmp_path)
     assert terminal.wait() == 2
     assert b"make one with: ncs build" in b" ".join(terminal.written.split())
+
+
+@pytest.mark.parametrize("arguments", [("--print",), ("tui",)])
+def test_without_a_terminal_there_is_no_interactive_search(project: Path, arguments: tuple[str, ...]) -> None:
+    run = invoke(*arguments, cwd=project)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr == "ncs: ncs tui needs a terminal; without one: ncs query 'what the function does'\n"
 
 
 def test_ncs_alone_without_a_terminal_shows_its_help(project: Path) -> None:

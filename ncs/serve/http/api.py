@@ -166,7 +166,7 @@ def words(live: LiveIndex, request: WordsRequest) -> bytes:
     if answer["words"] is None:
         remedy = f"similar words: {', '.join(answer['near'])}" if answer["near"] else "try another word"
         raise HttpError(404, "no_word", f"no match for {request.word!r}", remedy)
-    return to_json({"word": answer["word"], "words": answer["words"]})
+    return to_json({name: answer[name] for name in ("word", "words", "notes")})
 
 
 def info(live: LiveIndex, request: IndexRequest) -> bytes:

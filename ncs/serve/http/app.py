@@ -152,7 +152,8 @@ class Gateway:
         try:
             self._guard.check(scope)
             body = await read_body(scope, receive) if scope["method"] == "POST" else receive
-            await self.app(scope, body, send_with_headers)
+            # HEAD is answered as GET is; uvicorn, which has the scope that it gave, leaves out the body
+            await self.app({**scope, "method": "GET"} if scope["method"] == "HEAD" else scope, body, send_with_headers)
         except HttpError as refusal:
             await refusal.response()(scope, receive, send_with_headers)
         except Exception:  # whatever it is, the client gets one line, and the log the rest

@@ -36,7 +36,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "hits": [{**_HIT, "confidence": None, "likelihood": "", "reverse": 0.8, "exact_copy": False}],
     },
     "/api/document": _DOCUMENT,
-    "/api/words": {"word": "keyboard", "words": [{"word": "soft", "similarity": 0.83}]},
+    "/api/words": {"word": "keyboard", "words": [{"word": "soft", "similarity": 0.83}], "notes": []},
     "/api/map": {
         "index": "app", "documents": 1234, "points": 1, "method": "PCA and t-SNE", "side": 65535, "languages": ["java"],
         "language": [0], "repositories": ["app"], "repository": [0], "x": [30817], "y": [41220],

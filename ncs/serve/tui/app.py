@@ -10,12 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
 
-from textual import on, work
+from textual import events, on, work
 from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import Binding
 from textual.containers import Container, VerticalScroll
 from textual.content import Content
 from textual.highlight import highlight
+from textual.message import Message
 from textual.widgets import Footer, Input, OptionList, Static
 
 from ncs.answer import Answer, ask
@@ -38,6 +39,8 @@ WIDE = 120
 """Columns from which on code is shown beside the hits."""
 HINT = "what the function does, or its name"
 MARK = "bold underline $text-warning"
+LEAST_NAME = 12
+"""Columns of a name before the end of its place is cut."""
 MAX_LINES, MAX_COLUMNS = 400, 400
 """Of code that is shown: a megabyte in one line must not block the keys."""
 _SPACES = re.compile(r"[^\S\n ]")
@@ -85,7 +88,18 @@ class Searcher:
         self._live.close()
 
 
-class SearchApp(App[None]):
+class Hits(OptionList):
+    """The hits, one a line."""
+
+    class Resized(Message):
+        """There is another number of columns or lines for them."""
+
+    def on_resize(self) -> None:
+        """Say so."""
+        self.post_message(self.Resized())
+
+
+class SearchApp(App[str]):
     """Keys go to the prompt, except for those that select a hit and do something with it."""
 
     CSS_PATH = "app.tcss"
@@ -97,8 +111,9 @@ class SearchApp(App[None]):
         Binding("ctrl+y", "copy", "copy path:line", priority=True),
         Binding("escape", "clear", "clear", priority=True),
         Binding("ctrl+c", "quit", "quit", priority=True),
-        Binding("up", "select(-1)", "up", priority=True, show=False),
-        Binding("down", "select(1)", "down", priority=True, show=False),
+        Binding("up,ctrl+p", "select(-1)", "up", priority=True, show=False),
+        Binding("down,ctrl+n", "select(1)", "down", priority=True, show=False),
+        Binding("shift+tab", "switch", "hits or prompt", priority=True, show=False),
         Binding("pageup", "scroll(-1)", "page up", priority=True, show=False),
         Binding("pagedown", "scroll(1)", "page down", priority=True, show=False),
     ]
@@ -112,12 +127,10 @@ class SearchApp(App[None]):
 
     def compose(self) -> ComposeResult:
         """Prompt, status, hits and code, keys."""
-        yield Input(placeholder=HINT, max_length=MAX_QUERY, compact=True, id="prompt")
+        yield Input(placeholder=HINT, max_length=MAX_QUERY, compact=True, select_on_focus=False, id="prompt")
         yield Static(id="status", markup=False)
         with Container(id="results"):
-            hits = OptionList(id="hits", markup=False, compact=True)
-            hits.can_focus = False
-            yield hits
+            yield Hits(id="hits", markup=False, compact=True)
             with Container(id="selected"):
                 yield Static(id="about", markup=False)
                 with VerticalScroll(id="preview", can_focus=False):
@@ -159,10 +172,16 @@ class SearchApp(App[None]):
         """These hits, with this one selected, or else the first."""
         self._answer = answer
         hits = self.query_one("#hits", OptionList)
-        hits.set_options([_row(hit) for hit in answer["hits"]])
+        hits.set_options([_row(hit, hits.scrollable_content_region.width) for hit in answer["hits"]])
         ids = [hit["id"] for hit in answer["hits"]]
         hits.highlighted = (ids.index(selected) if selected in ids else 0) if ids else None
         self._preview()
+
+    @on(Hits.Resized)
+    def lay_out(self) -> None:
+        """Hits and explanation for another width."""
+        if (hit := self._selected) is not None:
+            self._show(self._answer, hit["id"])
 
     @on(OptionList.OptionHighlighted)
     def _preview(self) -> None:
@@ -190,6 +209,22 @@ class SearchApp(App[None]):
         hits = self.query_one("#hits", OptionList)
         if hits.option_count and hits.highlighted is not None:
             hits.highlighted = min(max(hits.highlighted + by, 0), hits.option_count - 1)
+
+    def action_switch(self) -> None:
+        """From the prompt to the hits, where j and k select; and back."""
+        self.query_one("#hits" if self.query_one("#prompt").has_focus else "#prompt").focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """Keys for the hits: j and k select one, a slash goes back to the prompt, and so does what is typed."""
+        prompt = self.query_one("#prompt", Input)
+        if prompt.has_focus or not event.is_printable:
+            return
+        if event.character in ("j", "k"):
+            self.action_select(1 if event.character == "j" else -1)
+            return
+        prompt.focus()
+        if event.character != "/":
+            prompt.insert_text_at_cursor(event.character or "")
 
     def action_scroll(self, by: int) -> None:
         """A page of the code."""
@@ -230,16 +265,40 @@ class SearchApp(App[None]):
         """Start over."""
         self._explaining = False
         self.query_one("#prompt", Input).value = ""
+        self.query_one("#prompt").focus()
 
     def _say(self, line: str) -> None:
         self.query_one("#status", Static).update(Content(visible(" ".join(line.split()))))
 
 
-def _row(hit: Mapping[str, Any]) -> Content:
-    """One hit in one line: likelihood, name, place."""
-    return Content.assemble(
-        (f"{hit['likelihood']:6}", "$text-muted"), " ", (heading(hit), "bold"), "  ", (place(hit), "$text-muted")
-    )
+class ChooseApp(SearchApp):
+    """Enter ends it with path:line of the selected hit."""
+
+    BINDINGS: ClassVar[list[Binding | tuple[str, str] | tuple[str, str, str]]] = [
+        Binding("enter", "choose", "print", priority=True)
+    ]
+
+    def action_choose(self) -> None:
+        """End with the place of the selected hit."""
+        if (hit := self._selected) is not None:
+            self.exit(one_line(self._searcher.place(hit)))
+
+
+def _row(hit: Mapping[str, Any], width: int) -> Content:
+    """One hit in one line: likelihood, name, place; of what does not fit the end, of the place at least file:line."""
+    room, at = width - 9, place(hit)
+    name = _end(heading(hit), max(room - len(at.rpartition("/")[2]) - 1, LEAST_NAME))
+    at = _end(at, room - len(name))
+    return Content.assemble((f"{hit['likelihood']:6} ", "$text-muted"), (name, "bold"), (f"  {at}", "$text-muted"))
+
+
+def _end(text: str, room: int) -> str:
+    """The text, or its end where it is longer.
+
+    >>> _end("app/Keyboards.java:12", 30), _end("app/Keyboards.java:12", 10)
+    ('app/Keyboards.java:12', '…s.java:12')
+    """
+    return text if len(text) <= room else "…" + text[len(text) - max(room, 1) + 1 :]
 
 
 def _about(hit: Mapping[str, Any]) -> Content:
@@ -289,8 +348,17 @@ def _explanation(answer: Mapping[str, Any], hit: Mapping[str, Any], width: int) 
 
 def run(folder: Path) -> None:
     """Search the index in `folder` until the user quits. Raises what Index.load raises."""
+    _run(folder, SearchApp)
+
+
+def choose(folder: Path) -> str | None:
+    """path:line of the hit that the user chooses; None for none. Raises what Index.load raises."""
+    return _run(folder, ChooseApp)
+
+
+def _run(folder: Path, kind: type[SearchApp]) -> str | None:
     searcher = Searcher(folder)
     try:
-        SearchApp(searcher).run()
+        return kind(searcher).run()
     finally:
         searcher.close()
