@@ -278,15 +278,17 @@ class Index:
         with self.reading():
             return similar(function, self._bm25().postings, self.documents, k, **filters)
 
-    def definitions(self, name: str, k: int = 10, *, file: str | None = None, **filters: str | None) -> Definitions:
+    def definitions(
+        self, name: str, k: int = 10, *, file: str | None = None, prefixes: bool = False, **filters: str | None
+    ) -> Definitions:
         """Where a name is defined: `NAME`, `Owner.NAME` or `FILE::NAME`; file: where the name does not say it.
 
-        filters: language, repository, path and kind, as in `search`. Raises BadInput for what is no name, and for a
-        file that the index does not have.
+        prefixes: where it is not defined, names that begin so. filters: language, repository, path and kind, as in
+        `search`. Raises BadInput for what is no name, and for a file that the index does not have.
         """
         with self.reading():
             names = self._names()
-            return names.definitions(names.parse(name, file), k, self.documents.mask(**filters))
+            return names.definitions(names.parse(name, file), k, self.documents.mask(**filters), prefixes=prefixes)
 
     def references(self, name: str, k: int = 10, *, file: str | None = None, **filters: str | None) -> References:
         """The functions that use a name, as `definitions`; file: of the definition meant."""

@@ -15,7 +15,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ncs.storage.snapshot import Snapshot
     from ncs.types import Location, Mask, Rows
 
-MOST = 2_000
+MOST = 1_000
 """Functions that are read to see whether a name is passed on in them."""
 NEAR = 3
 NAMELESS = ("module", "block", "initializer")
@@ -58,6 +58,9 @@ GROUPS = ("same file", "same folder", "same repository", "elsewhere")
 TESTS, USES = "tests", "uses"
 """The groups of uses in tests, and of those of a name that is not defined here."""
 _SEPARATOR = re.compile(r"(?:::|->|[.#])(?=\w|~)")
+_MARKS = " \t\r/*#-\"'"
+"""What surrounds the text of a comment."""
+_IMPORT = re.compile(r"\s*(?:from|import|use|using|#include)\b")
 _BEFORE_NAME = ("@", "#", "//", "/*", "*")
 """The beginnings of lines that precede a definition and may have its name."""
 
@@ -141,13 +144,13 @@ class NameSearch:
                 return repository, path
         return None, None
 
-    def definitions(self, name: Name, k: int, allowed: Mask | None = None) -> Definitions:
+    def definitions(self, name: Name, k: int, allowed: Mask | None = None, *, prefixes: bool = False) -> Definitions:
         """The first k definitions: of the product before tests, with a body before declarations; else why not.
 
-        As spelled, else in another style, else names with this prefix.
+        As spelled, else in another style, else, if wanted, of names with this prefix.
         """
         check_k(k)
-        rows, match = self._defining(name.name, both(allowed, self._inside(name)))
+        rows, match = self._defining(name.name, both(allowed, self._inside(name)), prefixes=prefixes)
         chosen = self._of_owner(rows, name.qualifiers)
         notes = []
         if len(rows) and not len(chosen):
@@ -160,10 +163,12 @@ class NameSearch:
         documents = self._documents.documents(best.tolist())
         return Definitions([Definition(match, self._placed(each, name)) for each in documents], notes)
 
-    def _defining(self, name: str, allowed: Mask | None = None) -> tuple[Rows, str]:
+    def _defining(self, name: str, allowed: Mask | None = None, *, prefixes: bool = False) -> tuple[Rows, str]:
         """The rows that define a name best, and how they spell it."""
         rows, weights = self._facts.definitions.match(Symbol(name), allowed=allowed)
         best = float(weights.max(initial=0))
+        if best == PREFIX and not prefixes:
+            rows, weights = rows[:0], weights[:0]
         return rows[weights == best], MATCHES[(EXACT, FOLDED, PREFIX).index(best)] if len(rows) else ""
 
     def _inside(self, name: Name) -> Mask | None:
@@ -196,9 +201,9 @@ class NameSearch:
         return rows[np.lexsort((rows, declared, aside, files))]
 
     def _why_undefined(self, name: Name, allowed: Mask | None) -> str:
-        elsewhere = self._defining(name.name)
-        if len(elsewhere[0]) and elsewhere[1] != MATCHES[-1]:
-            return f"{name.name} is defined at {self._where(elsewhere[0])}, which the filters or the file leave out"
+        elsewhere, _ = self._defining(name.name)
+        if len(elsewhere):
+            return f"{name.name} is defined at {self._where(elsewhere)}, which the filters or the file leave out"
         if uses := len(self._live(self._facts.uses.rows_with([name.name]), allowed)):
             users = count(uses, "function uses", "functions use")
             return f"no function, class or method is named {name.name!r}; {users} it"
@@ -206,18 +211,23 @@ class NameSearch:
 
     def unknown(self, name: str) -> str:
         """The sentence about a name that is nowhere, with names of nearly the same spelling."""
-        near = self._near(name)
+        near = self._near(name) or self._names_from(name)
         return f"no match for {name!r}" + (f" (similar names: {', '.join(near)})" if near else "")
 
     def _near(self, name: str) -> list[str]:
         """At most NEAR names that are spelled nearly so, or so but for case and underscores."""
         spellings: dict[str, list[str]] = {}
         for used in self._facts.uses.names:
-            spellings.setdefault(folded(used), []).append(used)
+            spellings.setdefault(_plain(used), []).append(used)
         known = dict.fromkeys((*spellings, *self._facts.definitions.names()))
-        key = folded(name)
+        key = _plain(name)
         keys = [*([key] if key in known else []), *nearest_words(key, known)]
         return [each for key in keys for each in spellings.get(key) or [self._own_name(key)] if each][:NEAR]
+
+    def _names_from(self, prefix: str) -> list[str]:
+        """At most NEAR defined names with this prefix."""
+        rows, _ = self._defining(prefix, prefixes=True)
+        return list(dict.fromkeys(map(_own, self._documents.locations(rows.tolist()))))[:NEAR]
 
     def _own_name(self, key: str) -> str:
         """A defined name as it is spelled; "" where its definitions are gone."""
@@ -234,16 +244,16 @@ class NameSearch:
         allowed: the mask of the filters. filters: repository and path, at whose locations copies are shown.
         """
         check_k(k)
-        defining, match = self._defining(name.name)
-        if match == MATCHES[-1]:
-            defining = defining[:0]
+        defining, _ = self._defining(name.name)
         spelled = self._spellings(name.name, defining)
         rows = self._live(self._facts.uses.rows_with(spelled))
-        rows = distinct(np.concatenate([rows, self._passed_on(spelled, rows, allowed)]))
+        passed_on, unread = self._passed_on(spelled, rows, defining, allowed)
+        rows = distinct(np.concatenate([rows, passed_on]))
         if not len(rows) and not len(defining):
             return References([], 0, spelled, [self.unknown(name.name)])
         chosen = self._of_owner(self._live(defining, self._inside(name)), name.qualifiers)
         rows, notes = self._narrow(rows, name, chosen, defining)
+        notes += unread
         passing = self._live(rows, allowed)
         near = chosen if len(chosen) else defining
         found = list(self._walk(passing, near, spelled, k, filters))
@@ -276,12 +286,28 @@ class NameSearch:
             every = every[np.isin(every, each)]
         return every
 
-    def _passed_on(self, names: Sequence[str], known: Rows, allowed: Mask | None) -> Rows:
-        """Rows beside the known ones whose functions have one of these names and call none, of the first MOST."""
-        rows = np.concatenate([self._with_words(name) for name in names])
-        rows = self._live(distinct(rows[~np.isin(rows, known)]), allowed)[:MOST].tolist()
-        pairs = zip(rows, self._documents.documents(rows), strict=True)
-        return np.array([row for row, document in pairs if _passes_on(document, names)], np.int64)
+    def _passed_on(
+        self, names: Sequence[str], known: Rows, defining: Rows, allowed: Mask | None
+    ) -> tuple[Rows, list[str]]:
+        """Rows beside the known ones whose functions pass one of these names on, of the first MOST that may; and a
+        sentence where more may."""
+        rows = distinct(np.concatenate([self._with_variable(name) for name in names]))
+        rows = self._live(rows[~np.isin(rows, known)], allowed)
+        notes = [f"only the first {MOST:,} of {len(rows):,} functions were read for uses without a call"]
+        notes = notes if len(rows) > MOST else []
+        bare = len(defining) > 0 and not any(map(_scope, self._documents.locations(defining.tolist())))
+        first = rows[:MOST].tolist()
+        pairs = zip(first, self._documents.documents(first), strict=True)
+        return np.array([row for row, each in pairs if _passes_on(each, names, bare=bare)], np.int64), notes
+
+    def _with_variable(self, name: str) -> Rows:
+        """The rows that have the words of a name side by side in their variables."""
+        words, rows = tokenize(name), self._with_words(name)
+        ids, offsets = self._facts.words.select_rows(("identifiers",), rows)
+        wanted = self._facts.words.vocabulary.ids_of(words)
+        alike = [ids[at : len(ids) - len(words) + 1 + at] == id for at, id in enumerate(wanted.tolist())]
+        at = np.flatnonzero(np.logical_and.reduce(alike)) if alike else np.zeros(0, np.int64)
+        return rows[distinct(np.searchsorted(offsets, at, side="right") - 1)]
 
     def _narrow(self, rows: Rows, name: Name, chosen: Rows, defining: Rows) -> tuple[Rows, list[str]]:
         """The uses that may be of the chosen definitions, and a sentence about the others."""
@@ -349,13 +375,19 @@ class NameSearch:
             marks = _without_definition(code, marks)
             if code and not marks:
                 return None
-        found = sorted(marked_lines(code, marks))
+        marked = set(marked_lines(code, marks))
+        found = [at for at, _ in _code_lines(document, texts) if at in marked]
         if source is None:
             return [(document.start_line + at, texts[at]) for at in found] if code and has_file_lines(hit) else []
         if not source.unchanged:
             return []
         where = _positions(texts, source.lines) if outline else range(len(texts))
         return [(document.start_line + below, texts[at]) for at in found if (below := where[at]) is not None]
+
+
+def _plain(name: str) -> str:
+    """`folded`, nearly, and much faster: all names of an index are compared."""
+    return name.replace("_", "").lower()
 
 
 def _own(location: Location) -> str:
@@ -379,12 +411,23 @@ def _fit(location: Location, asked: Sequence[str]) -> int:
     return 2 if scopes and folded(scopes[-1]) == asked[-1] else 1
 
 
-def _passes_on(document: Document, names: Iterable[str]) -> bool:
-    """Whether a function has one of the names as a variable that is not its own."""
+def _passes_on(document: Document, names: Iterable[str], *, bare: bool) -> bool:
+    """Whether a function has one of the names as a variable that is not its own; bare: not of an object (`x.name`)."""
     variables, parameters = document.words.get("identifiers", ()), document.words.get("parameters", ())
-    return any(
-        name in variables and name not in parameters and not _assignment(name).search(document.code) for name in names
-    )
+    for name in names:
+        if name in variables and name not in parameters and not _assignment(name).search(document.code):
+            used = re.compile(rf"(?<![\w{'.' if bare else ''}]){re.escape(name)}(?!\w)")
+            lines = _code_lines(document, document.code.split("\n"))
+            if not document.code or any(used.search(line) and not _IMPORT.match(line) for _, line in lines):
+                return True
+    return False
+
+
+def _code_lines(document: Document, lines: Sequence[str]) -> list[tuple[int, str]]:
+    """The lines, numbered from 0, that are more than a comment of the document."""
+    texts = (*document.words.get("doc", ()), *document.words.get("comments", ()))
+    comments = {line.strip(_MARKS) for text in texts for line in text.split("\n")}
+    return [(number, line) for number, line in enumerate(lines) if line.strip(_MARKS) not in comments]
 
 
 def _assignment(name: str) -> re.Pattern[str]:
@@ -395,7 +438,7 @@ def _assignment(name: str) -> re.Pattern[str]:
     """
     own = re.escape(name)
     return re.compile(
-        rf"(?<![\w.>]){own}\s*(?::[^=\n,)]{{1,80}})?:?=(?![=>])|\b(?:for|let|const|var|val|as)\s+\(?{own}(?!\w)"
+        rf"(?<![\w.>]){own}\s*(?::[^=\n)]{{1,80}})?:?=(?![=>])|\b(?:for|let|const|var|val|as)\s+\(?{own}(?!\w)"
     )
 
 
@@ -448,18 +491,18 @@ def _positions(texts: Sequence[str], lines: Sequence[str]) -> list[int | None]:
 
 
 def _without_inner(uses: Sequence[Reference]) -> list[Reference]:
-    """Uses of one file; lines of a function stand in the innermost one only, and what keeps none is left out."""
+    """Uses of one file by their first lines; lines of a function stand in the innermost one only, and what keeps none
+    is left out."""
+    in_order = sorted(uses, key=lambda use: (use.document.start_line, -use.document.end_line))
     kept = []
-    for use in sorted(uses, key=lambda use: use.lines[0][0] if use.lines else use.document.start_line):
-        start, end = use.document.start_line, use.document.end_line
-        inner = [
-            (other.document.start_line, other.document.end_line)
-            for other in uses
-            if other is not use
-            and start <= other.document.start_line <= other.document.end_line <= end
-            and (other.document.end_line - other.document.start_line) < end - start
-        ]
-        lines = [line for line in use.lines if not any(first <= line[0] <= last for first, last in inner)]
+    for number, use in enumerate(in_order):
+        lines, end = use.lines, use.document.end_line
+        for inner in islice(in_order, number + 1, None):
+            start, stop = inner.document.start_line, inner.document.end_line
+            if start > end:
+                break
+            if (start, stop) != (use.document.start_line, end) and stop <= end:
+                lines = [line for line in lines if not start <= line[0] <= stop]
         if lines or not use.lines:
             kept.append(use._replace(lines=lines))
-    return kept
+    return sorted(kept, key=lambda use: use.lines[0][0] if use.lines else use.document.start_line)

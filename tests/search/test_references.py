@@ -34,6 +34,7 @@ class Reader:
 @overload
 def parse_json(text: str) -> int: ...
 def parse_json(text, limit=None):
+    """No parse_json of old."""
     def inner(x):
         return helper(x)
     if limit:
@@ -49,7 +50,7 @@ if __name__ == "__main__":
     print(
         parse_json("1"))
 '''
-APP = """from app.core import parse_json, Reader
+APP = '''from app.core import parse_json, Reader
 
 def run(pool, reader):
     pool.map(parse_json, [1])
@@ -61,9 +62,15 @@ def count(parse_json):
 def other(file):
     return file.read()
 
+def noise(file):
+    """Not the helper."""
+    from app.helper import other
+    helper = file.helper
+    return other(file.run)
+
 class Child(Reader):
     pass
-"""
+'''
 FILES = {
     "app/core.py": CORE,
     "app/app.py": APP,
@@ -98,8 +105,8 @@ def places(index: Index, name: str, **options: Any) -> list[str]:
 def test_uses_come_by_distance_from_the_definition_and_tests_last(index: Index) -> None:
     assert uses(index, "parse_json") == [
         ("same file", "Reader.parse", [15]),
-        ("same file", "parse_json", [24]),
-        ("same file", "core", [34]),
+        ("same file", "parse_json", [25]),
+        ("same file", "core", [35]),
         ("same folder", "run", [4]),  # passed on, not called; `count` has a parameter of this name
         ("elsewhere", "start", [2]),
         ("tests", "test_parse", [2]),
@@ -120,11 +127,11 @@ def index_keys(index: Index) -> list[str]:
 
 
 def test_the_lines_of_an_inner_function_are_not_those_of_the_outer_one(index: Index) -> None:
-    assert uses(index, "app/core.py::helper") == [("same file", "parse_json.inner", [22])]
+    assert uses(index, "app/core.py::helper") == [("same file", "parse_json.inner", [23])]
 
 
 def test_a_class_does_not_use_itself_by_its_definition(index: Index) -> None:
-    assert uses(index, "Reader") == [("same file", "Reader", [8]), ("same folder", "Child", [13])]
+    assert uses(index, "Reader") == [("same file", "Reader", [8]), ("same folder", "Child", [19])]
 
 
 def test_an_owner_leaves_the_functions_that_have_its_words(index: Index) -> None:
@@ -167,7 +174,7 @@ def test_a_name_that_is_only_used_has_uses_and_no_definition(index: Index) -> No
 
 def test_definitions_with_a_body_come_first_and_owners_and_files_choose(index: Index) -> None:
     assert places(index, "parse_json") == ["app/core.py:20", "app/core.py:18"]
-    assert places(index, "helper") == ["app/core.py:28", "lib/text.py:1"]
+    assert places(index, "helper") == ["app/core.py:29", "lib/text.py:1"]
     assert places(index, "text.helper") == places(index, "lib/text.py::helper") == ["lib/text.py:1"]
     assert places(index, "Reader.parse") == ["app/core.py:14"]
     assert places(index, "helper", path="lib") == ["lib/text.py:1"]

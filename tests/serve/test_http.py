@@ -133,8 +133,8 @@ def test_answers_have_the_shape_of_their_examples_in_openapi(client: TestClient)
     for path, parameters in (
         ("/api/search", {"query": "hide soft keyboard"}),
         ("/api/document", {"id": hit["id"]}),
-        ("/api/definitions", {"name": "hideSoftKeyboard", "k": 1}),
-        ("/api/references", {"name": "hideSoftInputFromWindow", "k": 1}),
+        ("/api/definitions", {"name": "hideSoftKeyboard", "k": "1"}),
+        ("/api/references", {"name": "hideSoftInputFromWindow", "k": "1"}),
         ("/api/words", {"word": "keyboard"}),
         ("/api/indexes", {}),
     ):

@@ -414,7 +414,9 @@ def _definitions(project: Project, index: Index | None, arguments: FindDefinitio
     name = arguments.name
     if index is not None:
         repository, path = filters(project, index, arguments.path)
-        return index.definitions(name, arguments.needed, language=arguments.language, repository=repository, path=path)
+        return index.definitions(
+            name, arguments.needed, prefixes=True, language=arguments.language, repository=repository, path=path
+        )
     documents = [hit.document for hit in run_limited(scan, project.root, name, SCANNED)]
     own = (query_symbols(name) or [Symbol(name)])[-1].name
     found = [document for document in documents if folded(document.name) == folded(own)]
