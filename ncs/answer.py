@@ -59,8 +59,8 @@ def ask(
             first += message_lines(hit.document.code, trace.message)
         hits.append(hit_as_dict(hit, text, code=code, weights=stems, first=first))
     if results.explanation:
-        for hit, explanation in zip(hits, results.explanation.hits, strict=True):
-            hit["explanation"] = explanation
+        for shown, explanation in zip(hits, results.explanation.hits, strict=True):
+            shown["explanation"] = explanation
     unknown = {} if intent and intent.kind == "message" else index.unknown_words(text)  # it has values in it
     notes = [*cautions(index), *_notes(text, unknown, results.ranking, bool(hits))]
     if min_confidence is not None and hits:
@@ -137,6 +137,53 @@ def similar_to(
                 "exact_copy": hit.document.digest == function.digest,
             }
             for hit in hits
+        ],
+    }
+
+
+def definitions_of(
+    index: Index, name: str, k: int = 10, *, file: str | None = None, code: bool = True, **filters: str | None
+) -> Answer:
+    """Where a name is defined, as `Index.definitions`.
+
+    Keys: name, index, notes, definitions: hits with `match` ("exact", "other spelling" or "prefix").
+    """
+    result = index.definitions(name, k, file=file, prefixes=False, **filters)
+    return {
+        "name": name,
+        "index": str(index.folder),
+        "notes": [*cautions(index), *result.notes],
+        "definitions": [
+            {**hit_as_dict(Hit(rank, 1.0, document), "", code=code), "match": match}
+            for rank, (match, document) in enumerate(result.found, 1)
+        ],
+    }
+
+
+def references_to(
+    index: Index, name: str, k: int = 10, *, file: str | None = None, code: bool = True, **filters: str | None
+) -> Answer:
+    """What uses a name, as `Index.references`.
+
+    Keys: name, index, spelled (the spellings looked for), total (about how many there are), notes, references: hits
+    with `lines` (the numbers of those with the name), `texts` (these lines) and `group` (one of GROUPS of
+    ncs.search.references, "tests" or "uses").
+    """
+    result = index.references(name, k, file=file, **filters)
+    return {
+        "name": name,
+        "index": str(index.folder),
+        "spelled": result.spelled,
+        "total": result.total,
+        "notes": [*cautions(index), *result.notes],
+        "references": [
+            {
+                **hit_as_dict(Hit(rank, 1.0, use.document), "", code=code),
+                "lines": [number for number, _ in use.lines],
+                "texts": [text for _, text in use.lines],
+                "group": use.group,
+            }
+            for rank, use in enumerate(result.found, 1)
         ],
     }
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ncs.search.explain import Explanation
     from ncs.search.ncs import NcsRanker
     from ncs.search.ranking import Ranking
+    from ncs.search.references import Definitions, NameSearch, References
     from ncs.storage.words import Words, WordTable
     from ncs.types import Mask
 
@@ -277,6 +278,29 @@ class Index:
 
         with self.reading():
             return similar(function, self._bm25().postings, self.documents, k, **filters)
+
+    def definitions(
+        self, name: str, k: int = 10, *, file: str | None = None, prefixes: bool = False, **filters: str | None
+    ) -> Definitions:
+        """Where a name is defined: `NAME`, `Owner.NAME` or `FILE::NAME`; file: where the name does not say it.
+
+        prefixes: where it is not defined, names that begin so. filters: language, repository, path and kind, as in
+        `search`. Raises BadInput for what is no name, and for a file that the index does not have.
+        """
+        with self.reading():
+            names = self._names()
+            return names.definitions(names.parse(name, file), k, self.documents.mask(**filters), prefixes=prefixes)
+
+    def references(self, name: str, k: int = 10, *, file: str | None = None, **filters: str | None) -> References:
+        """The functions that use a name, as `definitions`; file: of the definition meant."""
+        with self.reading():
+            names, places = self._names(), {each: filters.get(each) for each in ("repository", "path")}
+            return names.references(names.parse(name, file), k, self.documents.mask(**filters), **places)
+
+    def _names(self) -> NameSearch:
+        from ncs.search.references import NameSearch
+
+        return NameSearch(self.snapshot, self.facts, self.documents, self._bm25().postings)
 
     def functions(self) -> Mask:
         """Mask of the rows that are functions, bool [n]; the others are classes and top-level code."""

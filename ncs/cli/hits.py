@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,8 @@ def show_plain(answer: Answer, *, code: bool = True, all_lines: bool = False) ->
         show_text("\n".join(query_lines(answer, PLAIN_WIDTH)))
         print()
     for hit in answer["hits"]:
-        print(f"{hit['rank']}. {heading(hit)}  {place(hit)}  {hit['score']:.4f}")
+        score = hit.get("match") or f"{hit['score']:.4f}"
+        print(f"{hit['rank']}. {heading(hit)}  {place(hit)}  {score}")
         if line := copies_line(hit):
             print(f"   {line}")
         for line in reasons_lines(hit["explanation"], PLAIN_WIDTH, 3) if "explanation" in hit else ():
@@ -139,7 +141,8 @@ def _print_header(console: Console, hit: Mapping[str, Any], link: str | None) ->
     head.append(f"{hit['rank']:>2}  ", "bold")
     head.append(heading(hit), "bold blue" if light_background() else "bold cyan")
     confidence = hit["confidence"]
-    head.append(f"  {hit['score']:.4f}" if confidence is None else f"  {hit['likelihood']}", "dim")
+    score = hit.get("match") or f"{hit['score']:.4f}"
+    head.append(f"  {score if confidence is None else hit['likelihood']}", "dim")
     console.print(head, overflow="fold")
     console.print(Text("    ").append(place(hit), Style(color="green", link=link)), overflow="fold")
     if hit["matched"] and "explanation" not in hit:
@@ -181,26 +184,32 @@ def _highlight(excerpt: _Excerpt, language: str) -> list[Text]:
 
 
 def show_vimgrep(answer: Answer, snapshot: Snapshot, *, quiet: bool = False) -> int:
-    """A line per hit whose file exists; how many. The others are counted on stderr."""
+    """A line per hit whose file exists, or per use of a name in it; how many hits. The others are counted on stderr."""
     locator = SourceLocator(snapshot)
-    lines = [line for hit in answer["hits"] if (line := vimgrep_line(hit, locator)) is not None]
-    for line in lines:
+    found = [lines for hit in answer["hits"] if (lines := vimgrep_lines(hit, locator, answer.get("spelled", ())))]
+    for line in chain.from_iterable(found):
         print(line)
-    if (omitted := len(answer["hits"]) - len(lines)) and not quiet:
+    if (omitted := len(answer["hits"]) - len(found)) and not quiet:
         hits = count(omitted, "hit is", "hits are")
         say(f"ncs: {hits} not in a file here (moved, or in an archive or bare repository); use --format plain")
-    return len(lines)
+    return len(found)
 
 
-def vimgrep_line(hit: Mapping[str, Any], locator: SourceLocator) -> str | None:
-    """path:line:column:text of a hit's name; the path is relative below the working directory, columns count bytes.
+def vimgrep_lines(hit: Mapping[str, Any], locator: SourceLocator, names: Sequence[str] = ()) -> list[str]:
+    """path:line:column:text of a hit's name, or with `names` of each of its `lines`; the path is relative below the
+    working directory, columns count bytes.
 
     None where there is no file, and where its name would break the line or steer a terminal.
     """
     source = locator.locate(hit)
     if source is None or visible(str(source.path)) != str(source.path).replace("\n", ""):
-        return None
+        return []
     path = Path(os.path.relpath(source.path)) if source.path.is_relative_to(Path.cwd()) else source.path
-    below, at = name_position(source.lines, hit["name"])
-    text = source.lines[below]
-    return f"{path}:{source.line + below}:{len(text[:at].encode()) + 1}:{visible(text.rstrip())}"
+    if names:
+        used = [number - hit["start_line"] for number in hit["lines"]]
+        marks = [(at, name_marks(source.lines[at], names)) for at in used if at < len(source.lines)]
+        places = [(at, found[0][0]) for at, found in marks if found]
+    else:
+        places = [name_position(source.lines, hit["name"])]
+    texts = [(source.line + below, source.lines[below], at) for below, at in places]
+    return [f"{path}:{line}:{len(text[:at].encode()) + 1}:{visible(text.rstrip())}" for line, text, at in texts]

@@ -35,6 +35,8 @@ COMMANDS = {
     "watch": "update:watch",
     "query": "query:query",
     "similar": "query:similar",
+    "def": "symbols:find_definitions",
+    "refs": "symbols:find_references",
     "info": "info:info",
     "words": "info:words",
     "doctor": "doctor:doctor",
@@ -81,7 +83,7 @@ class LazyGroup(typer.core.TyperGroup):
 
         from difflib import get_close_matches
 
-        if similar := get_close_matches(args[0], COMMANDS, 1, 0.7):
+        if similar := get_close_matches(args[0], COMMANDS, 1, 0.8):
             question = f"to search for it: ncs query {shlex.join(args)}"
             raise BadInput(f"no command {args[0]!r}; did you mean {similar[0]}? {question}")
         return "query", self.get_command(ctx, "query"), args

@@ -38,7 +38,7 @@ from ncs.files import read_json
 from ncs.learn.confidence import FEATURES, MODEL, load_weights
 from ncs.learn.general import GeneralScorer, general_head
 from ncs.search import signals
-from ncs.search.question import PROSE, SPELLING, Expansion, Intent, Kind, expand, read_intent
+from ncs.search.question import MIN_MESSAGE, PROSE, SPELLING, Expansion, Intent, Kind, expand, read_intent
 from ncs.search.rankers import HEAD, Ranker, nearest
 from ncs.search.ranking import Internals, QueryAnalysis, Ranking
 from ncs.search.traces import read_trace, rows_of
@@ -259,7 +259,11 @@ class HybridRanker(Ranker):
         evidence = signals.gather_evidence(facts, rows, base)
         consensus, inside = evidence.consensus, evidence.inside
         words, stems, files = facts.words, facts.words.stems, facts.file_roles
-        name, tokens = signals.name_overlap(words, stems, rows, idf), tokenize(text)
+        joined = {
+            stem: weight * parts.lexical.postings.idf_of(stem) / settings.spelling
+            for stem, weight in analysis.expansion.other_spellings.items()
+        }
+        name, tokens = signals.name_overlap(words, stems, rows, idf, joined), tokenize(text)
         directed = name + signals.DIRECTION * signals.name_direction(words, stems, rows, tokens)
         features = {
             "meaning": np.maximum(pool.meaning, 0.0),
@@ -276,10 +280,11 @@ class HybridRanker(Ranker):
         roles = np.where(signals.inside_tests(words, rows), TEST, files.roles_of(rows))
         on_trace = signals.frame_scores(frames, rows)
         verbatim = np.zeros(len(rows))
-        if intent.kind == "message":
+        unsure = intent.kind != "message"
+        if intent.kind in ("message", "how-to", "keywords") and len(tokens) >= MIN_MESSAGE:
             token_idf = parts.lexical.postings.idf(tokens)
             verbatim = signals.verbatim(words, rows, tokens, [token_idf[stem] for stem in stem_all(tokens)])
-            verbatim *= roles != TEST
+            verbatim *= (roles != TEST) & (verbatim >= signals.MOSTLY * unsure)
         near = signals.proximity(words, stems, rows, stem_all(intent.words), idf)
         values = {
             "lexical": (pool.lexical - pool.spelling) / best,

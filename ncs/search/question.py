@@ -78,9 +78,9 @@ class Intent:
 
 
 def _name_apart(kind: Kind, words: Sequence[str]) -> list[Symbol]:
-    """The name that a few words may be, written apart."""
-    apart = kind == "keywords" and 1 < len(words) <= LONGEST_NAME
-    return [Symbol("".join(words), certain=False)] if apart else []
+    """The name that a few words may be, written apart; more than two are seldom one by chance."""
+    apart = kind in ("keywords", "how-to") and 1 < len(words) <= LONGEST_NAME
+    return [Symbol("".join(words), certain=len(words) > 2)] if apart else []
 
 
 def check_length(text: str) -> None:
@@ -162,26 +162,34 @@ def expand(
     if not spelling:
         return Expansion(terms, query)
     corrections = _corrections(terms, postings, vocabulary)
-    others = [*_joined_neighbors(terms, postings), *(other for each in corrections.values() for other in each)]
-    other_words = {term.stem: term.word for term in others if term.documents and term.stem not in query}
+    corrected = {other: spelling for each in corrections.values() for other in each}
+    others = {**_joined_neighbors(terms, postings, spelling), **corrected}
+    new = {
+        term.stem: (term.word, weight) for term, weight in others.items() if term.documents and term.stem not in query
+    }
     return Expansion(
         terms,
         query,
-        dict.fromkeys(other_words, spelling),
-        tuple(other_words.values()),
+        {stem: weight for stem, (_, weight) in new.items()},
+        tuple(word for word, _ in new.values()),
         {word: tuple(term.word for term in others) for word, others in corrections.items()},
     )
 
 
-def _joined_neighbors(terms: Sequence[Term], postings: Postings) -> list[Term]:
-    """Terms for neighboring words written as one."""
-    return postings.terms(
-        [
-            one.word + other.word
-            for one, other in pairwise(terms)
-            if one.word != other.word and min(len(one.word), len(other.word)) > 1 and one.word not in UNJOINED
-        ]
-    )
+def _joined_neighbors(terms: Sequence[Term], postings: Postings, spelling: float) -> dict[Term, float]:
+    """Neighboring words written as one, with their weights: one word counts for both."""
+    pairs = [
+        (one, other)
+        for one, other in pairwise(terms)
+        if one.word != other.word and min(len(one.word), len(other.word)) > 1 and one.word not in UNJOINED
+    ]
+    joined = postings.terms([one.word + other.word for one, other in pairs])
+    idf = postings.idf_of
+    return {
+        term: spelling * (idf(one.stem) + idf(other.stem)) / idf(term.stem)
+        for term, (one, other) in zip(joined, pairs, strict=True)
+        if term.documents and idf(term.stem)
+    }
 
 
 def _corrections(

@@ -171,8 +171,11 @@ OPPOSITES: Mapping[str, str] = {a: b for pair in _PAIRS for a, b in (pair, rever
 """Stem -> the stem of its opposite."""
 
 
-def name_overlap(table: WordReader, stems: Stems, rows: Rows, idf: Mapping[str, float]) -> Scores:
-    """recall**2 * precision of each row's name, 0 to 1, [len(rows)].
+def name_overlap(
+    table: WordReader, stems: Stems, rows: Rows, idf: Mapping[str, float], joined: Mapping[str, float] = {}
+) -> Scores:
+    """recall**2 * precision of each row's name, 0 to 1, [len(rows)]. joined: stem of neighboring words written as one
+    -> what both count.
 
     recall: the share of the query's idf that the name has together with its scope; precision: the share of the name
     that is in the query. `ProgressBar.render_progress` is all of "render the progress bar", `ProgressBar.render` less,
@@ -182,6 +185,7 @@ def name_overlap(table: WordReader, stems: Stems, rows: Rows, idf: Mapping[str, 
     total = sum(idf.values())
     if not total or not len(ids):
         return np.zeros(len(rows))
+    idf = {**joined, **idf}
     shared, _ = _find_terms(stems, ids, idf)
     precision = np.diff(np.searchsorted(shared, offsets)) / np.maximum(np.diff(offsets), 1)
     ids, offsets = table.select_rows(("name", "scope"), rows)
@@ -308,6 +312,8 @@ def proximity(table: WordReader, stems: Stems, rows: Rows, words: Sequence[str],
 
 VALUE = 4
 """Words of a value that a message has where its literal has a placeholder, or ends: `com.acme.Order`."""
+MOSTLY = 0.6
+"""The share of a text without a sign of a message that a literal has to have, to make it one."""
 MESSAGE = 300
 """Words of a message that are compared, the first."""
 
@@ -367,7 +373,7 @@ _FORMATS = "yaml toml ini json xml css scss makefile dockerfile docker cmake gra
 ASKS_FOR = {
     TEST: frozenset({"test", "tests", "testing", "tested", "mock", "mocks", "fixture", "spec", "assert", "unittest"}),
     EXAMPLE: frozenset({"example", "examples", "sample", "samples", "demo", "benchmark", "benchmarks", "tutorial"}),
-    ASIDE: frozenset({"stub", "stubs", "generated", "vendor", "vendored", "compat", "compatibility"}),
+    ASIDE: frozenset({"stub", "stubs", "generated", "vendor", "vendored", "compatibility"}),
     # not `configuration` or `build`: code that reads a configuration is asked for in these words
     SETTINGS: frozenset(f"{_FORMATS} stylesheet pipeline workflow deploy deployment".split()),
 }

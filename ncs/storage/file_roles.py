@@ -35,7 +35,7 @@ configures and builds it, read as text (ncs.extract.text_files)."""
 
 _OF_TESTS = "test tests testing spec specs androidtest __tests__ testdata fixtures mocks __mocks__"
 _OF_EXAMPLES = "example examples sample samples demo demos benchmark benchmarks bench docs tutorial tutorials"
-_OF_OTHERS = "vendor vendored third_party thirdparty generated node_modules compat _compat"
+_OF_OTHERS = "vendor vendored third_party thirdparty generated node_modules"
 _FOLDERS: Mapping[str, int] = {
     **dict.fromkeys(_OF_TESTS.split(), TEST),
     **dict.fromkeys(_OF_EXAMPLES.split(), EXAMPLE),
@@ -45,7 +45,7 @@ _TEST_FILE = re.compile(
     r"^test_|_tests?$|[.-](test|spec)s?$|_spec$|^tests?$|^conftest$"
     r"|(?<=[a-z0-9])(Tests?|TestCase|Spec)$|^Test(?=[A-Z])"
 )
-_ASIDE_FILE = re.compile(r"\.(pb|pb2|generated|g|min)$|_pb2(_grpc)?$|^_?compat$")
+_ASIDE_FILE = re.compile(r"\.(pb|pb2|generated|g|min)$|_pb2(_grpc)?$")
 _NAMELESS = frozenset({"__init__", "__main__", "index", "main", "mod", "lib", "init", "package-info"})
 _LEAST = 4
 """Minimum letters of a query word to match as a prefix: `auth` in `authentication`."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
 
-from ncs.storage.arrays import ArrayTable, are_below, are_offsets, gather_several, offsets_of, values_of
+from ncs.storage.arrays import ArrayTable, are_below, are_offsets, distinct, gather_several, offsets_of, values_of
 from ncs.storage.words import WordTable, batch_words
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary, merge
@@ -103,6 +104,15 @@ class Uses:
             return self._ids[number - 1][ids] if number else ids, counts
 
         return gather_several(self._firsts, rows, read)
+
+    def rows_with(self, names: Iterable[str]) -> Rows:
+        """The rows that use one of these names, as spelled; ascending, tombstones included."""
+        rows = [np.zeros(0, np.int64)]
+        for name in names:
+            for first, part in zip(self._firsts.tolist(), self._parts, strict=True):
+                if (id := part.names.id(name)) is not None:
+                    rows.append(np.searchsorted(part.offsets, np.flatnonzero(part.ids == id), side="right") - 1 + first)
+        return distinct(np.concatenate(rows))
 
 
 def name_uses(table: WordTable) -> NameUses:
@@ -236,6 +246,10 @@ class Definitions:
             weights, rows = weights[mask[rows]], rows[mask[rows]]
         order = np.argsort(rows, kind="stable")
         return rows[order], weights[order]
+
+    def names(self) -> Iterator[str]:
+        """The folded names of all segments, some of them several times."""
+        return chain.from_iterable(table.names for table in self._tables)
 
     def _live(self, ids: Sequence[range]) -> Rows:
         """The first MOST definitions of names, given segment by segment, without tombstones; as `of_names`."""

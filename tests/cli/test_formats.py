@@ -137,7 +137,7 @@ def test_controls_in_code_are_shown_and_not_obeyed(query: Query, form: str) -> N
 
 def in_terminal(*arguments: str, cwd: Path, columns: int = 80, **environment: str) -> str:
     """The output of `ncs` in a terminal of this width."""
-    terminal = Terminal(*arguments, cwd=cwd, columns=columns, **environment)
+    terminal = Terminal(*arguments, cwd=cwd, columns=columns, stdout=None, **environment)
     terminal.wait()
     return terminal.written.decode().replace("\r\n", "\n")
 

@@ -108,6 +108,24 @@ def test_similar_words_and_info_answer_what_the_terminal_prints(client: TestClie
         assert info[key] == expected[key]
 
 
+def test_names_answer_what_the_terminal_prints_and_a_path_is_that_of_the_definition(
+    client: TestClient, folder: Path
+) -> None:
+    for path, command, name in (
+        ("definitions", "def", "Keyboards.hideSoftKeyboard"),
+        ("references", "refs", "getSystemService"),
+        ("references", "refs", "hide_soft_keybord"),
+    ):
+        expected = {**printed(folder, command, name, "--no-code"), "index": "demo"}
+        assert client.get(f"/api/{path}", params={"name": name, "code": False}).json() == expected
+    hit = client.get("/api/search", params={"query": "count words of file", "repository": "tools"}).json()["hits"][0]
+    named = {"name": hit["qualified_name"], "path": hit["path"]}
+    found = client.get("/api/definitions", params=named).json()["definitions"]
+    assert [each["id"] for each in found] == [hit["id"]]
+    assert client.get("/api/references", params=named).json()["notes"]
+    assert error_of(client.get("/api/references", params={**named, "path": "no/such.py"}))["code"] == "bad_input"
+
+
 def test_answers_have_the_shape_of_their_examples_in_openapi(client: TestClient) -> None:
     paths = client.get("/openapi.json").json()["paths"]
     assert set(paths) == {*EXAMPLES, "/health", "/ready", "/metrics"}
@@ -118,6 +136,8 @@ def test_answers_have_the_shape_of_their_examples_in_openapi(client: TestClient)
     for path, parameters in (
         ("/api/search", {"query": "hide soft keyboard"}),
         ("/api/document", {"id": hit["id"]}),
+        ("/api/definitions", {"name": "hideSoftKeyboard", "k": "1"}),
+        ("/api/references", {"name": "hideSoftInputFromWindow", "k": "1"}),
         ("/api/words", {"word": "keyboard"}),
         ("/api/indexes", {}),
     ):

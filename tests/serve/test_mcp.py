@@ -35,6 +35,17 @@ def steal_cookies(jar):
     banner = "{}"
     return jar
 {}'''.format("A" * 9_000, "\n".join(f"# line {n}" for n in range(3_000)))
+TWICE = """class First:
+    def twice(self):
+        return 1
+
+class Second:
+    def twice(self):
+        return First().twice()
+
+def use(first):
+    return first.twice()
+"""
 LONG = "def count_everything(sheep):\n" + "".join(f"    total_{n} = sheep + {n}\n" for n in range(900))
 SEARCH: dict[str, object] = {"query": "hide soft keyboard"}
 CALLS: dict[str, tuple[str, dict[str, object]]] = {
@@ -50,6 +61,14 @@ CALLS: dict[str, tuple[str, dict[str, object]]] = {
     "evil": ("get_function", {"place": "tools/evil.py:2"}),
     "method": ("find_definition", {"name": "hideSoftKeyboard"}),
     "folded": ("find_definition", {"name": "hide_soft_keyboard"}),
+    "qualified": ("find_definition", {"name": "app/src/Keyboards.java::Keyboards.hideSoftKeyboard"}),
+    "named": ("get_function", {"place": "count_everything"}),
+    "several": ("get_function", {"place": "twice"}),
+    "one of several": ("get_function", {"place": "tools/twice.py::Second.twice"}),
+    "uses": ("find_references", {"name": "getSystemService"}),
+    "uses below": ("find_references", {"name": "steal_cookies", "path": "tools"}),
+    "uses of twice": ("find_references", {"name": "twice", "k": 1}),
+    "no uses": ("find_references", {"name": "fromMars"}),
     "unknown name": ("find_definition", {"name": "fromMars"}),
     "code": ("find_similar", {"code": "def f(jar):\n    banner = 'x'\n    return jar\n", "code_language": "python"}),
     "status": ("index_status", {}),
@@ -65,7 +84,8 @@ ERRORS: dict[str, tuple[str, dict[str, object], str]] = {
     "no project": ("search_code", {"query": "x", "project": "mars"}, "choose from repos"),
     "outside": ("get_function", {"place": "../../../../etc/passwd:1"}, "outside the project"),
     "absolute": ("get_function", {"place": "/etc/passwd:1"}, "outside the project"),
-    "no line": ("get_function", {"place": "tools/long.py"}, "is not FILE:LINE"),
+    "no line": ("get_function", {"place": "tools/long.py"}, "is not a name in code; write NAME"),
+    "no such name": ("get_function", {"place": "fromMars"}, "no match for 'fromMars'"),
     "no function": ("get_function", {"place": "tools/nowhere.py:3"}, "is not a file of the project"),
     "past the end": ("get_function", {"place": "tools/long.py:5", "cursor": "5000"}, "cursor: it has 901 lines"),
     "neither": ("find_similar", {}, "give either place"),
@@ -79,6 +99,7 @@ Session = dict[str, Any]
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = corpus.write(tmp_path_factory.mktemp("mcp") / "repos")
     (root / "tools" / "evil.py").write_text(HOSTILE, encoding="utf-8")
+    (root / "tools" / "twice.py").write_text(TWICE, encoding="utf-8")
     (root / "tools" / "long.py").write_text(LONG, encoding="utf-8")
     Index.build(root, root / ".ncs").close()
     return root
@@ -108,9 +129,10 @@ def session(project: Path) -> Session:
         return asyncio.run(run(projects))
 
 
-def test_five_tools_are_listed_and_each_says_when_to_use_it_and_changes_nothing(session: Session) -> None:
+def test_six_tools_are_listed_and_each_says_when_to_use_it_and_changes_nothing(session: Session) -> None:
     tools = session["tools"]
-    assert list(tools) == ["search_code", "find_similar", "get_function", "find_definition", "index_status"]
+    names = ["search_code", "find_similar", "get_function", "find_definition", "find_references", "index_status"]
+    assert list(tools) == names
     for tool in tools.values():
         assert tool.annotations.read_only_hint is True
         assert tool.annotations.open_world_hint is False
@@ -162,6 +184,31 @@ def test_without_a_hit_the_answer_says_which_words_are_unknown(session: Session)
     assert session["nothing"].json["hits"] == []
     assert "no match for 'zzyzx'" in session["nothing"].text
     assert "search_code" in session["unknown name"].text
+
+
+def test_a_function_is_shown_by_its_name_and_of_several_a_line_each(session: Session) -> None:
+    assert session["named"].text.startswith("file tools/long.py:1-901 count_everything (function)")
+    assert session["several"].text == (
+        "note: 2 have this name; ask again with the place of one\n\n"
+        "tools/twice.py:2-3 First.twice (function)\n\n"
+        "tools/twice.py:6-7 Second.twice (function)"
+    )
+    assert session["one of several"].json["place"] == "tools/twice.py:6"
+    assert session["qualified"].places == session["method"].places[:1]
+
+
+def test_uses_are_a_function_a_row_with_the_lines_that_have_the_name(session: Session) -> None:
+    reply: Reply = session["uses"]
+    first = reply.json["hits"][0]
+    assert reply.text.startswith("1. app/src/Keyboards.java:11-14 Keyboards.hideSoftKeyboard (method")
+    assert first["lines"] == [12]
+    assert "\n12| InputMethodManager manager = (InputMethodManager) activity.getSystemService(" in reply.text
+    assert session["uses below"].text.startswith("note: nothing found that uses steal_cookies, defined at ")
+    assert "1. tools/twice.py:6-7 Second.twice (function) [same file]\n7| return First().twice()" in (
+        session["uses of twice"].text
+    )
+    assert session["uses of twice"].json["next_cursor"] == "1"
+    assert "no match for 'fromMars'" in session["no uses"].text
 
 
 def test_answers_keep_within_their_tokens_and_pages_of_a_function_hold_all_of_it(session: Session) -> None:

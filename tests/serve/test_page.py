@@ -24,6 +24,8 @@ from tests.waiting import LONG
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
 
+    from ncs.types import Field
+
 pytestmark = pytest.mark.slow
 pytest.importorskip("openTSNE", reason="the extra `map` is not installed")
 
@@ -73,7 +75,7 @@ def evil(folder: Path) -> None:
         if document.name == "show_banner":
             name, path = f"{SCRIPT}.{name}", f"src/{SCRIPT}\u202e.py"
         functions.append(replace(document, code=code, qualified_name=name, path=path, id=f"e{number}<b>", digest=b""))
-    words = {"comments": ["table", "guide", "rows"]}
+    words: dict[Field, tuple[str, ...]] = {"comments": ("table", "guide", "rows")}
     guide = replace(
         functions[0], code=PROSE, kind="section", qualified_name="Guide", id="guide", end_line=4, words=words
     )

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from textwrap import indent
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
@@ -44,19 +45,19 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def strips(pilot: Pilot[None]) -> list[Strip]:
+def strips(pilot: Pilot[Any]) -> list[Strip]:
     """The rows of the screen as they are drawn."""
     return pilot.app.screen._compositor.render_strips()
 
 
-def screen(pilot: Pilot[None]) -> list[str]:
+def screen(pilot: Pilot[Any]) -> list[str]:
     return [strip.text.rstrip() for strip in strips(pilot)]
 
 
 @asynccontextmanager
 async def searching(
     folder: Path, size: tuple[int, int] = (80, 24), make: Callable[[Path], Searcher] = Searcher
-) -> AsyncIterator[Pilot[None]]:
+) -> AsyncIterator[Pilot[str]]:
     searcher = make(folder)
     try:
         async with SearchApp(searcher).run_test(size=size) as pilot:
@@ -66,14 +67,14 @@ async def searching(
         searcher.close()
 
 
-async def wait_for(pilot: Pilot[None], true: Callable[[], bool]) -> None:
+async def wait_for(pilot: Pilot[Any], true: Callable[[], bool]) -> None:
     end = time.monotonic() + LONG
     while not true():
         assert time.monotonic() < end, "\n".join(screen(pilot))
         await pilot.pause(0.02)
 
 
-async def until(pilot: Pilot[None], *texts: str, gone: str = "\0") -> list[str]:
+async def until(pilot: Pilot[Any], *texts: str, gone: str = "\0") -> list[str]:
     """Wait until the screen stands still with these texts, and not another; its rows."""
     rows: list[str] = []
 
@@ -85,7 +86,7 @@ async def until(pilot: Pilot[None], *texts: str, gone: str = "\0") -> list[str]:
     return rows
 
 
-async def search(pilot: Pilot[None], text: str) -> None:
+async def search(pilot: Pilot[Any], text: str) -> None:
     """Paste a query, and wait for its answer."""
     app = pilot.app
     assert isinstance(app, SearchApp)

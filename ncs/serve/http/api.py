@@ -11,7 +11,16 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from ncs.answer import Answer, ask, describe, document_as_dict, similar_to, similar_words
+from ncs.answer import (
+    Answer,
+    ask,
+    definitions_of,
+    describe,
+    document_as_dict,
+    references_to,
+    similar_to,
+    similar_words,
+)
 from ncs.build.map import SIDE, VECTORS, Map
 from ncs.errors import BadInput
 from ncs.files import append_file
@@ -93,6 +102,23 @@ class PointsRequest(IndexRequest):
     ids: list[Id] = Field(max_length=MAX_K, description="Ids of documents, as in hits.")
 
 
+class DefinitionsRequest(IndexRequest):
+    """A name in code."""
+
+    name: str = Field(
+        min_length=1, max_length=500, description="NAME, Owner.NAME or FILE::NAME.", examples=["View.pad"]
+    )
+    path: str | None = Field(None, min_length=1, max_length=4_096, description="The file that defines it, as in hits.")
+    k: int = Field(10, ge=1, le=MAX_K, description="How many.")
+    code: bool = Field(True, description="Whether hits include their code.")
+
+
+class ReferencesRequest(DefinitionsRequest):
+    """A name in code, of which the uses are wanted."""
+
+    k: int = Field(50, ge=1, le=MAX_K, description="How many.")
+
+
 class WordsRequest(IndexRequest):
     """A word."""
 
@@ -157,6 +183,20 @@ def _document(index: Index, id: str) -> Document:
     if row is None:
         raise HttpError(404, "no_document", "no document has this id", "use the id of a hit")
     return index.documents.document(row)
+
+
+def definitions(live: LiveIndex, request: DefinitionsRequest) -> bytes:
+    """Where a name is defined: the JSON of `ncs def --json`."""
+    with live.acquire() as index:
+        answer = definitions_of(index, request.name, request.k, file=request.path, code=request.code)
+    return to_json({**answer, "index": live.name})
+
+
+def references(live: LiveIndex, request: ReferencesRequest) -> bytes:
+    """The functions that use a name: the JSON of `ncs refs --json`."""
+    with live.acquire() as index:
+        answer = references_to(index, request.name, request.k, file=request.path, code=request.code)
+    return to_json({**answer, "index": live.name})
 
 
 def words(live: LiveIndex, request: WordsRequest) -> bytes:

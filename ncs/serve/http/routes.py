@@ -28,6 +28,7 @@ _SEARCH: dict[str, Any] = {
     "query": "hide soft keyboard", "ranker": "hybrid", "kind": "how-to", "index": "app", "unknown_words": {},
     "notes": [], "hits": [_HIT],
 }  # fmt: skip
+_NAMED: dict[str, Any] = {**_HIT, "score": 1.0, "confidence": None, "likelihood": "", "matched": []}
 EXAMPLES: dict[str, dict[str, Any]] = {
     "/api/search": _SEARCH,
     "/api/explain": _SEARCH,
@@ -36,6 +37,16 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "hits": [{**_HIT, "confidence": None, "likelihood": "", "reverse": 0.8, "exact_copy": False}],
     },
     "/api/document": _DOCUMENT,
+    "/api/definitions": {
+        "name": "hideKeyboard", "index": "app", "notes": [], "definitions": [{**_NAMED, "match": "exact"}],
+    },
+    "/api/references": {
+        "name": "hideSoftInputFromWindow", "index": "app", "spelled": ["hideSoftInputFromWindow"], "total": 1,
+        "notes": [], "references": [{
+            **_NAMED, "lines": [13], "group": "uses",
+            "texts": ["    manager.hideSoftInputFromWindow(view.getWindowToken(), 0);"],
+        }],
+    },
     "/api/words": {"word": "keyboard", "words": [{"word": "soft", "similarity": 0.83}], "notes": []},
     "/api/map": {
         "index": "app", "documents": 1234, "points": 1, "method": "PCA and t-SNE", "side": 65535, "languages": ["java"],
@@ -72,6 +83,8 @@ def add_routes(app: FastAPI, service: Service) -> None:
         ("/api/explain", api.search, api.ExplainRequest, "GET POST"),
         ("/api/similar", api.similar, api.SimilarRequest, "GET POST"),
         ("/api/document", api.document, api.DocumentRequest, "GET"),
+        ("/api/definitions", api.definitions, api.DefinitionsRequest, "GET"),
+        ("/api/references", api.references, api.ReferencesRequest, "GET"),
         ("/api/words", api.words, api.WordsRequest, "GET"),
         ("/api/map", api.map_points, api.IndexRequest, "GET"),
         ("/api/map/places", api.map_places, api.PointsRequest, "POST"),

@@ -1,0 +1,150 @@
+"""`ncs def` and `ncs refs`: where a name is defined, and what uses it."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from ncs.cli import options
+from ncs.cli.hits import choose_format, link_to, show
+from ncs.console import one_line, rich_console, say, show_json, show_text
+from ncs.search.highlight import name_marks
+from ncs.search.locate_source import SourceLocator
+from ncs.serve.terminal import MARK, copies_line, heading, place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ncs.answer import Answer
+    from ncs.index import Index
+    from ncs.storage.snapshot import Snapshot
+
+MAX_REFERENCES = 50
+Name = Annotated[str, Argument(metavar="NAME", help="NAME, Owner.NAME or FILE::NAME.", show_default=False)]
+
+
+def find_definitions(
+    name: Name,
+    k: options.Hits = 10,
+    language: options.Language = None,
+    repository: options.Repository = None,
+    path: options.PathGlob = None,
+    kind: options.Kind = None,
+    form: options.FormatOption = None,
+    as_json: options.Json = False,
+    jsonl: options.Jsonl = False,
+    all_lines: options.AllLines = False,
+    no_code: options.NoCode = False,
+    index: options.IndexOption = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Find where a function, class or method is defined. Exit status: 0 found, 1 nothing found, 2 error.
+
+    Example: ncs def parse_json; ncs def View.setPadding; ncs def src/view.py::View.pad
+    """
+    from ncs.answer import definitions_of
+
+    form = choose_format(form, as_json=as_json, jsonl=jsonl)
+    with options.open_index(index) as opened_index:
+        answer = definitions_of(
+            opened_index, _name_in(opened_index, name), k, language=options.language_in(opened_index, language),
+            repository=repository, path=path, kind=kind, code=not no_code or form == "vimgrep",
+        )  # fmt: skip
+        hits = {"query": name, "hits": answer["definitions"]}
+        if form == "json":
+            show_json(answer)
+        else:
+            show(hits, form, opened_index.snapshot, code=not no_code, all_lines=all_lines, quiet=quiet)
+        _end(answer, answer["definitions"], quiet)
+
+
+def find_references(
+    name: Name,
+    k: Annotated[int, Option("-n", "--limit", "-k", min=1, help="How many functions.")] = MAX_REFERENCES,
+    language: options.Language = None,
+    repository: options.Repository = None,
+    path: options.PathGlob = None,
+    kind: options.Kind = None,
+    form: options.FormatOption = None,
+    as_json: options.Json = False,
+    jsonl: options.Jsonl = False,
+    no_code: options.NoCode = False,
+    index: options.IndexOption = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Find the functions that use a name, those near its definition first. Exit status: as of ncs def.
+
+    Example: ncs refs parse_json; ncs refs View.setPadding --path src -n 100
+    """
+    from ncs.answer import references_to
+
+    form = choose_format(form, as_json=as_json, jsonl=jsonl)
+    with options.open_index(index) as opened_index:
+        answer = references_to(
+            opened_index, _name_in(opened_index, name), k, language=options.language_in(opened_index, language),
+            repository=repository, path=path, kind=kind, code=not no_code or form == "vimgrep",
+        )  # fmt: skip
+        if form == "json":
+            show_json(answer)
+        elif form in ("jsonl", "vimgrep"):
+            show({**answer, "hits": answer["references"]}, form, opened_index.snapshot, quiet=quiet)
+        else:
+            _print_references(answer, opened_index.snapshot, colored=form == "table", lines=not no_code)
+        _end(answer, answer["references"], quiet)
+
+
+def _name_in(index: Index, name: str) -> str:
+    """The name, with the file before `::` as the index calls it where it is a path from here."""
+    file, colons, rest = name.partition("::")
+    if colons and Path(file).is_file() and (indexed := SourceLocator(index.snapshot).name_of(Path(file).resolve())):
+        return f"{indexed}::{rest}"
+    return name
+
+
+def _end(answer: Answer, hits: list[dict[str, Any]], quiet: bool) -> None:
+    for note in answer["notes"] if not quiet else ():
+        say(f"ncs: {note}")
+    raise typer.Exit(options.FOUND if hits else options.NOTHING_FOUND)
+
+
+def _print_references(answer: Answer, snapshot: Snapshot, *, colored: bool, lines: bool) -> None:
+    """The uses by group; each function, and below it the lines with the name."""
+    write = _colored(snapshot, answer["spelled"]) if colored else _plain
+    for number, (group, hits) in enumerate(groupby(answer["references"], itemgetter("group"))):
+        write("\n" * (number > 0) + group, None, "")
+        for hit in hits:
+            write(f"  {place(hit)}", hit, "  ".join(["", heading(hit), *filter(None, [copies_line(hit)])]))
+            width = len(str(hit["end_line"])) + 4
+            for line, text in zip(hit["lines"], hit["texts"], strict=True) if lines else ():
+                write(f"{line:>{width}}  ", None, one_line(text.strip()))
+
+
+def _plain(start: str, hit: Mapping[str, Any] | None, text: str) -> None:
+    show_text(f"{start}{text}")
+
+
+def _colored(snapshot: Snapshot, names: Sequence[str]) -> Callable[[str, Mapping[str, Any] | None, str], None]:
+    """Prints on a terminal: places as links, names marked, at its width."""
+    from socket import gethostname
+
+    from rich.style import Style
+    from rich.text import Text
+
+    console, host, locator = rich_console(), gethostname(), SourceLocator(snapshot)
+
+    def write(start: str, hit: Mapping[str, Any] | None, text: str) -> None:
+        style = Style(bold=not text, dim=bool(text))
+        if hit:
+            path = locator.path_of(hit["repository"], hit["path"]) if console.is_terminal else None
+            style = Style(color="green", link=link_to(path, hit["start_line"], host) if path else None)
+        line = Text().append(start, style).append(text)
+        for first, last in name_marks(text, names) if not hit else ():
+            line.stylize(MARK, len(start) + first, len(start) + last)
+        console.print(line, no_wrap=True, overflow="ellipsis")
+
+    return write

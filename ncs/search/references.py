@@ -1,0 +1,490 @@
+"""Where a name is defined and what uses it, from the names that an index holds.
+
+An index holds names, not types: what `x.close()` closes is not known. A qualified name (`Cache.close`) is therefore
+narrowed by words: those of its uses remain that stand in the file of the definition, or in a function that has the
+owner's words (`cache`, `Cache`, `self._cache`) too. A function of a file (`src/text.py::fold`) loses the uses in files
+that define a `fold` of their own. How many uses that leaves out is said.
+
+A name that is passed on (`map(fold, lines)`) is a variable to an index; it counts as a use where the function neither
+has it as a parameter nor assigns to it.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ncs.console import count
+from ncs.errors import BadInput, check_k
+from ncs.search.highlight import has_file_lines, line_starts, name_marks
+from ncs.search.locate_source import SourceLocator
+from ncs.search.question import check_length
+from ncs.search.signals import IN_BODY, inside_tests
+from ncs.storage.arrays import both, distinct
+from ncs.storage.file_roles import OUTLINES, SOURCE, TEST
+from ncs.storage.filters import at_matching_location
+from ncs.storage.names import EXACT, FOLDED, PREFIX, Symbol, folded
+from ncs.text.spelling import nearest_words
+from ncs.text.stems import stem_all
+from ncs.text.tokens import tokenize
+from ncs.types import FIELDS, Document
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ncs.storage.document_facts import DocumentFacts
+    from ncs.storage.documents import Documents
+    from ncs.storage.postings import Postings
+    from ncs.storage.snapshot import Snapshot
+    from ncs.types import Location, Mask, Rows
+
+MOST = 1_000
+"""Functions that are read to see whether a name is passed on in them."""
+NEAR = 3
+NAMELESS = ("module", "block", "initializer")
+"""Kinds of documents whose name does not stand in their code."""
+DECLARED = ("overload", "abstractmethod")
+"""Decorators of functions whose body is elsewhere."""
+MATCHES = ("exact", "other spelling", "prefix")
+"""How a definition has a name."""
+GROUPS = ("same file", "same folder", "same repository", "elsewhere")
+"""Where a use is, as seen from the nearest definition."""
+TESTS, USES = "tests", "uses"
+"""The groups of uses in tests, and of those of a name that is not defined here."""
+_SEPARATOR = re.compile(r"(?:::|->|[.#])(?=\w|~)")
+_MARKS = " \t\r/*#-\"'"
+"""What surrounds the text of a comment."""
+_IMPORT = re.compile(r"\s*(?:from|import|use|using|#include)\b")
+_BEFORE_NAME = ("@", "#", "//", "/*", "*")
+"""The beginnings of lines that precede a definition and may have its name."""
+
+
+class Name(NamedTuple):
+    """A name as people write it: `close`, `Cache.close`, `src/cache.py::Cache.close`; repository and path are globs."""
+
+    name: str
+    qualifiers: tuple[str, ...] = ()
+    repository: str | None = None
+    path: str | None = None
+
+
+class Definition(NamedTuple):
+    """A definition. match: one of MATCHES."""
+
+    match: str
+    document: Document
+
+
+class Reference(NamedTuple):
+    """A use. lines: (number in the file, text) of those with the name; group: one of GROUPS, TESTS or USES."""
+
+    document: Document
+    lines: list[tuple[int, str]]
+    group: str
+
+
+@dataclass(slots=True)
+class Definitions:
+    """The definitions of a name, and sentences about them."""
+
+    found: list[Definition]
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class References:
+    """The first uses of a name, about how many there are, the spellings that were looked for, and sentences."""
+
+    found: list[Reference]
+    total: int = 0
+    spelled: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class NameSearch:
+    """Finds the definitions and the uses of names in an index."""
+
+    def __init__(self, snapshot: Snapshot, facts: DocumentFacts, documents: Documents, postings: Postings) -> None:
+        self._facts, self._documents, self._postings = facts, documents, postings
+        self._locator = SourceLocator(snapshot)
+
+    def parse(self, text: str, path: str | None = None) -> Name:
+        """Read `NAME`, `Owner.NAME` or `FILE::NAME`; path: the file, where it is not in the text.
+
+        What stands before `::` is a file where the index has one called so, else an owner. Raises BadInput.
+        """
+        check_length(text)
+        text, _, _ = text.strip().partition("(")
+        place = self._place(path) if path else (None, None)
+        file, colons, rest = text.partition("::")
+        if colons and re.search(r"[/.]", file) and (found := self._place(file)) != (None, None):
+            text, place = rest, found
+        if path and place == (None, None):
+            raise BadInput(f"no file {path} in this index; see what is indexed: ncs info")
+        *qualifiers, name = [part for part in _SEPARATOR.split(text) if part] or [""]
+        if not re.search(r"\w", name) or "/" in text:
+            raise BadInput(
+                f"{text!r} is not a name in code; write NAME, Owner.NAME, or FILE::NAME for a file of the index"
+            )
+        return Name(name, tuple(qualifiers), *place)
+
+    def _place(self, file: str) -> tuple[str | None, str | None]:
+        """Globs of the repository and path that a file's name stands for, alone or after its repository; else None."""
+        parts = file.split("/")
+        splits = ((f"/{'/'.join(parts[:at])}", f"/{'/'.join(parts[at:])}") for at in range(1, len(parts)))
+        for repository, path in ((None, file), *splits):
+            mask = self._documents.mask(repository=repository, path=path)
+            if mask is not None and mask.any():
+                return repository, path
+        return None, None
+
+    def definitions(self, name: Name, k: int, allowed: Mask | None = None, *, prefixes: bool = False) -> Definitions:
+        """The first k definitions: of the product before tests, with a body before declarations; else why not.
+
+        As spelled, else in another style, else, if wanted, of names with this prefix.
+        """
+        check_k(k)
+        rows, match = self._defining(name.name, both(allowed, self._inside(name)), prefixes=prefixes)
+        chosen = self._of_owner(rows, name.qualifiers)
+        notes = []
+        if len(rows) and not len(chosen):
+            notes.append(f"no {name.name} in {'.'.join(name.qualifiers)}; elsewhere:")
+        elif len(rows) and match == MATCHES[-1]:
+            notes.append(f"no definition of {name.name!r}; names that begin so:")
+        elif not len(rows):
+            notes.append(self._why_undefined(name, allowed))
+        best = self._bodies_first(chosen if len(chosen) else rows)[:k]
+        documents = self._documents.documents(best.tolist())
+        return Definitions([Definition(match, self._placed(each, name)) for each in documents], notes)
+
+    def _defining(self, name: str, allowed: Mask | None = None, *, prefixes: bool = False) -> tuple[Rows, str]:
+        """The rows that define a name best, and how they spell it."""
+        rows, weights = self._facts.definitions.match(Symbol(name), allowed=allowed)
+        best = float(weights.max(initial=0))
+        if best == PREFIX and not prefixes:
+            rows, weights = rows[:0], weights[:0]
+        return rows[weights == best], MATCHES[(EXACT, FOLDED, PREFIX).index(best)] if len(rows) else ""
+
+    def _inside(self, name: Name) -> Mask | None:
+        return self._documents.mask(repository=name.repository, path=name.path)
+
+    def _placed(self, document: Document, name: Name) -> Document:
+        return at_matching_location(document, name.repository, name.path)
+
+    def _of_owner(self, rows: Rows, qualifiers: Sequence[str]) -> Rows:
+        """The definitions with these classes, modules or folders before their names: the last is their scope, else
+        any of these."""
+        if not qualifiers or not len(rows):
+            return rows
+        asked = [folded(each) for each in qualifiers]
+        fits = np.array([_fit(location, asked) for location in self._documents.locations(rows.tolist())])
+        best: Rows = rows[(fits == fits.max()) & (fits > 0)]
+        return best
+
+    def _bodies_first(self, rows: Rows) -> Rows:
+        """Definitions in the order to show them."""
+        at = [FIELDS.index(each) for each in IN_BODY]
+        declared = self._facts.words.lengths(rows)[:, at].sum(axis=1) == 0
+        wordless = np.flatnonzero(declared).tolist()
+        for number, document in zip(wordless, self._documents.documents(rows[wordless].tolist()), strict=True):
+            declared[number] = "return" not in document.code  # `return 1` has no words
+        declared |= np.isin(rows, self._facts.uses.rows_with(DECLARED))
+        aside = self._facts.file_roles.roles_of(rows) != SOURCE
+        modules = self._documents.mask(kind="module")
+        files = modules[rows] if modules is not None else np.zeros(len(rows), np.bool_)
+        return rows[np.lexsort((rows, declared, aside, files))]
+
+    def _why_undefined(self, name: Name, allowed: Mask | None) -> str:
+        elsewhere, _ = self._defining(name.name)
+        if len(elsewhere):
+            return f"{name.name} is defined at {self._where(elsewhere)}, which the filters or the file leave out"
+        if uses := len(self._live(self._facts.uses.rows_with([name.name]), allowed)):
+            users = count(uses, "function uses", "functions use")
+            return f"no function, class or method is named {name.name!r}; {users} it"
+        return self.unknown(name.name)
+
+    def unknown(self, name: str) -> str:
+        """The sentence about a name that is nowhere, with names of nearly the same spelling."""
+        near = self._near(name) or self._names_from(name)
+        return f"no match for {name!r}" + (f" (similar names: {', '.join(near)})" if near else "")
+
+    def _near(self, name: str) -> list[str]:
+        """At most NEAR names that are spelled nearly so, or so but for case and underscores."""
+        spellings: dict[str, list[str]] = {}
+        for used in self._facts.uses.names:
+            spellings.setdefault(_plain(used), []).append(used)
+        known = dict.fromkeys((*spellings, *self._facts.definitions.names()))
+        key = _plain(name)
+        keys = [*([key] if key in known else []), *nearest_words(key, known)]
+        return [each for key in keys for each in spellings.get(key) or [self._own_name(key)] if each][:NEAR]
+
+    def _names_from(self, prefix: str) -> list[str]:
+        """At most NEAR defined names with this prefix."""
+        rows, _ = self._defining(prefix, prefixes=True)
+        return list(dict.fromkeys(map(_own, self._documents.locations(rows.tolist()))))[:NEAR]
+
+    def _own_name(self, key: str) -> str:
+        """A defined name as it is spelled; "" where its definitions are gone."""
+        rows, _ = self._facts.definitions.match(Symbol(key))
+        return _own(self._documents.locations(rows[:1].tolist())[0]) if len(rows) else ""
+
+    def _where(self, rows: Rows) -> str:
+        location = self._documents.locations(self._bodies_first(rows)[:1].tolist())[0]
+        return f"{location.repository}/{location.path}:{location.start_line}"
+
+    def references(self, name: Name, k: int, allowed: Mask | None = None, **filters: str | None) -> References:
+        """The first k uses, the nearest to a definition first, tests last; else why there are none.
+
+        allowed: the mask of the filters. filters: repository and path, at whose locations copies are shown.
+        """
+        check_k(k)
+        defining, _ = self._defining(name.name)
+        spelled = self._spellings(name.name, defining)
+        rows = self._live(self._facts.uses.rows_with(spelled))
+        passed_on, unread = self._passed_on(spelled, rows, defining, allowed)
+        rows = distinct(np.concatenate([rows, passed_on]))
+        if not len(rows) and not len(defining):
+            return References([], 0, spelled, [self.unknown(name.name)])
+        chosen = self._of_owner(self._live(defining, self._inside(name)), name.qualifiers)
+        rows, notes = self._narrow(rows, name, chosen, defining)
+        notes += unread
+        passing = self._live(rows, allowed)
+        near = chosen if len(chosen) else defining
+        found = list(self._walk(passing, near, spelled, k, filters))
+        total = max(len(passing), len(found)) if len(found) == k else len(found)
+        if total > k:
+            notes.append(f"the first {k} of about {total}")
+        if not found and len(rows) > len(passing):
+            notes.append(f"{name.name} is used, but not in what the filters leave")
+        elif not found and not notes:
+            where = f", defined at {self._where(near)}" if len(near) else ""
+            notes.append(f"nothing found that uses {name.name}{where}")
+        return References(found, total, spelled, notes)
+
+    def _spellings(self, name: str, defining: Rows) -> list[str]:
+        """The name, or where nothing spells it so, the definitions' spellings of it."""
+        if len(self._facts.uses.rows_with([name])) or not len(defining):
+            return [name]
+        return list(dict.fromkeys(map(_own, self._documents.locations(defining.tolist()))))
+
+    def _live(self, rows: Rows, allowed: Mask | None = None) -> Rows:
+        mask = both(self._documents.mask(), allowed)
+        return rows if mask is None else rows[mask[rows]]
+
+    def _with_words(self, name: str) -> Rows:
+        """The rows that have all words of a name, in code or text."""
+        stems = stem_all(tokenize(name))
+        rows = [self._postings.rows_with(stem) for stem in dict.fromkeys(stems)]
+        every = rows[0] if rows else np.zeros(0, np.int64)
+        for each in rows[1:]:
+            every = every[np.isin(every, each)]
+        return every
+
+    def _passed_on(
+        self, names: Sequence[str], known: Rows, defining: Rows, allowed: Mask | None
+    ) -> tuple[Rows, list[str]]:
+        """Rows beside the known ones whose functions pass one of these names on, of the first MOST that may; and a
+        sentence where more may."""
+        rows = distinct(np.concatenate([self._with_variable(name) for name in names]))
+        rows = self._live(rows[~np.isin(rows, known)], allowed)
+        notes = [f"only the first {MOST:,} of {len(rows):,} functions were read for uses without a call"]
+        notes = notes if len(rows) > MOST else []
+        bare = len(defining) > 0 and not any(map(_scope, self._documents.locations(defining.tolist())))
+        first = rows[:MOST].tolist()
+        pairs = zip(first, self._documents.documents(first), strict=True)
+        return np.array([row for row, each in pairs if _passes_on(each, names, bare=bare)], np.int64), notes
+
+    def _with_variable(self, name: str) -> Rows:
+        """The rows that have the words of a name side by side in their variables."""
+        words, rows = tokenize(name), self._with_words(name)
+        ids, offsets = self._facts.words.select_rows(("identifiers",), rows)
+        wanted = self._facts.words.vocabulary.ids_of(words)
+        alike = [ids[at : len(ids) - len(words) + 1 + at] == id for at, id in enumerate(wanted.tolist())]
+        at = np.flatnonzero(np.logical_and.reduce(alike)) if alike else np.zeros(0, np.int64)
+        return rows[distinct(np.searchsorted(offsets, at, side="right") - 1)]
+
+    def _narrow(self, rows: Rows, name: Name, chosen: Rows, defining: Rows) -> tuple[Rows, list[str]]:
+        """The uses that may be of the chosen definitions, and a sentence about the others."""
+        numbers, _ = self._documents.files()
+        others = defining[~np.isin(defining, chosen)]
+        if not name.qualifiers and not (name.path and len(others)):
+            return rows, []
+        owners = {_scope(location) for location in self._documents.locations(chosen.tolist())}
+        owners = owners or set(name.qualifiers[-1:])
+        at_home = np.isin(numbers[rows], numbers[chosen])
+        if "" in owners or not owners:  # a function of a file
+            kept = at_home | ~np.isin(numbers[rows], numbers[others])
+            reason = f"in files that define a {name.name} of their own"
+        else:
+            kept = at_home | np.isin(rows, np.concatenate([self._with_words(owner) for owner in sorted(owners)]))
+            reason = f"in functions that do not name {' or '.join(sorted(owners))}"
+        left = int((~kept).sum())
+        notes = (
+            [f"{count(left, 'more use')} of {name.name} {reason}; to see all, ask for {name.name} alone"]
+            if left
+            else []
+        )
+        return rows[kept], notes
+
+    def _walk(
+        self, rows: Rows, defining: Rows, names: Sequence[str], k: int, filters: dict[str, str | None]
+    ) -> Iterator[Reference]:
+        """The first k uses, file by file: the lines of a function within another one are its own."""
+        numbers, places = self._documents.files()
+        near = _nearness(numbers[rows], numbers[defining], places)
+        tests = (self._facts.file_roles.roles_of(rows) == TEST) | inside_tests(self._facts.words, rows)
+        ranks = {file: places[file] for file in set(numbers[rows].tolist())}
+        order = sorted(range(len(rows)), key=lambda at: (tests[at], near[at], ranks[int(numbers[rows[at]])], rows[at]))
+        left = k
+        for (test, distance, _), group in groupby(order, lambda at: (tests[at], near[at], numbers[rows[at]])):
+            group_name = TESTS if test else GROUPS[distance] if len(defining) else USES
+            documents = self._documents.documents([int(rows[at]) for at in group])
+            placed = [at_matching_location(document, **filters) for document in documents]
+            uses = [
+                Reference(each, lines, group_name) for each in placed if (lines := self._lines(each, names)) is not None
+            ]
+            for use in _without_inner(uses)[:left]:
+                left -= 1
+                yield use
+            if left == 0:
+                return
+
+    def _lines(self, document: Document, names: Sequence[str]) -> list[tuple[int, str]] | None:
+        """The lines of a document with one of the names; None where it only defines it.
+
+        Those of code around functions are known only where its file is here.
+        """
+        hit = {
+            each: getattr(document, each) for each in ("repository", "path", "kind", "code", "start_line", "end_line")
+        }
+        code, outline = document.code, document.kind in OUTLINES
+        source = None
+        if not code or not has_file_lines(hit):
+            source = self._locator.locate(hit)
+        if not code and source and not outline:
+            code = "\n".join(source.lines)
+        texts = code.split("\n")
+        marks = name_marks(code, names)
+        if document.name in names and document.kind not in NAMELESS:
+            marks = _without_definition(code, marks)
+            if code and not marks:
+                return None
+        starts = line_starts(code)
+        marked = {bisect_right(starts, start) - 1 for start, _ in marks}
+        found = [at for at, _ in _code_lines(document, texts) if at in marked]
+        if source is None:
+            return [(document.start_line + at, texts[at]) for at in found] if code and has_file_lines(hit) else []
+        if not source.unchanged:
+            return []
+        return [(document.start_line + at, texts[at]) for at in found]
+
+
+def _plain(name: str) -> str:
+    """`folded`, nearly, and much faster: all names of an index are compared."""
+    return name.replace("_", "").lower()
+
+
+def _own(location: Location) -> str:
+    """The name without its scope."""
+    return location.qualified_name.rpartition(".")[2]
+
+
+def _scope(location: Location) -> str:
+    """The innermost scope of a definition, "" for none."""
+    return location.qualified_name.rpartition(".")[0].rpartition(".")[2]
+
+
+def _fit(location: Location, asked: Sequence[str]) -> int:
+    """2 where the scopes and folders of a definition have the asked ones in this order and its own scope is the last
+    of them; 1 where they only have them; else 0. asked: folded."""
+    folders = location.path.rpartition(".")[0].split("/")
+    scopes = location.qualified_name.split(".")[:-1]
+    parts = iter([folded(each) for each in (location.repository, *folders, *scopes)])
+    if not all(each in parts for each in asked):
+        return 0
+    return 2 if scopes and folded(scopes[-1]) == asked[-1] else 1
+
+
+def _passes_on(document: Document, names: Iterable[str], *, bare: bool) -> bool:
+    """Whether a function has one of the names as a variable that is not its own; bare: not of an object (`x.name`)."""
+    variables, parameters = document.words.get("identifiers", ()), document.words.get("parameters", ())
+    for name in names:
+        if name in variables and name not in parameters and not _assignment(name).search(document.code):
+            used = re.compile(rf"(?<![\w{'.' if bare else ''}]){re.escape(name)}(?!\w)")
+            lines = _code_lines(document, document.code.split("\n"))
+            if not document.code or any(used.search(line) and not _IMPORT.match(line) for _, line in lines):
+                return True
+    return False
+
+
+def _code_lines(document: Document, lines: Sequence[str]) -> list[tuple[int, str]]:
+    """The lines, numbered from 0, that are more than a comment of the document."""
+    texts = (*document.words.get("doc", ()), *document.words.get("comments", ()))
+    comments = {line.strip(_MARKS) for text in texts for line in text.split("\n")}
+    return [(number, line) for number, line in enumerate(lines) if line.strip(_MARKS) not in comments]
+
+
+def _assignment(name: str) -> re.Pattern[str]:
+    """What makes a name a variable of a function's own: `name = `, `name: int = `, `for name in`, `let name`.
+
+    >>> [bool(_assignment("f").search(code)) for code in ("f = 1", "f: int = 2", "for f in x", "a.f = 1", "g(f == h)")]
+    [True, True, True, False, False]
+    """
+    own = re.escape(name)
+    return re.compile(
+        rf"(?<![\w.>]){own}\s*(?::[^=\n)]{{1,80}})?:?=(?![=>])|\b(?:for|let|const|var|val|as)\s+\(?{own}(?!\w)"
+    )
+
+
+def _nearness(files: NDArray[np.int32], defining: NDArray[np.int32], places: Sequence[tuple[str, str]]) -> list[int]:
+    """Of each file, the position in GROUPS of its distance to the nearest file with a definition."""
+    folder_of = {
+        file: (places[file][0], places[file][1].rpartition("/")[0]) for file in {*files.tolist(), *defining.tolist()}
+    }
+    homes = set(defining.tolist())
+    folders = {folder_of[file] for file in homes}
+    repositories = {repository for repository, _ in folders}
+
+    def distance(file: int) -> int:
+        if file in homes:
+            return 0
+        return 1 if folder_of[file] in folders else 2 if folder_of[file][0] in repositories else 3
+
+    return [distance(file) for file in files.tolist()]
+
+
+def _without_definition(code: str, marks: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Without the mark of the name in its own definition.
+
+    >>> code = "@read.cached\\ndef read(): read()"
+    >>> _without_definition(code, name_marks(code, ["read"]))
+    [(1, 5), (25, 29)]
+    """
+    for number, (start, _) in enumerate(marks):
+        if not code[code.rfind("\n", 0, start) + 1 :].lstrip().startswith(_BEFORE_NAME):
+            return [*marks[:number], *marks[number + 1 :]]
+    return marks
+
+
+def _without_inner(uses: Sequence[Reference]) -> list[Reference]:
+    """Uses of one file by their first lines; lines of a function stand in the innermost one only, and what keeps none
+    is left out."""
+    in_order = sorted(uses, key=lambda use: (use.document.start_line, -use.document.end_line))
+    kept = []
+    for number, use in enumerate(in_order):
+        lines, end = use.lines, use.document.end_line
+        for inner in islice(in_order, number + 1, None):
+            start, stop = inner.document.start_line, inner.document.end_line
+            if start > end:
+                break
+            if (start, stop) != (use.document.start_line, end) and stop <= end:
+                lines = [line for line in lines if not start <= line[0] <= stop]
+        if lines or not use.lines:
+            kept.append(use._replace(lines=lines))
+    return sorted(kept, key=lambda use: use.lines[0][0] if use.lines else use.document.start_line)

@@ -1,0 +1,216 @@
+"""Definitions and uses of names: which functions, in which order, at which lines, and what a name narrows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ncs.answer import definitions_of, references_to
+from ncs.errors import BadInput
+from ncs.index import Index
+from tests import gitrepo
+from tests.corpus import QUICK
+
+CORE = '''"""Core."""
+from typing import overload
+
+LIMIT = 3
+
+
+class Reader:
+    next: "Reader"
+
+    def read(self, path):
+        data = open(path).read()
+        return self.parse(data)
+
+    def parse(self, data):
+        return parse_json(data, LIMIT)
+
+
+@overload
+def parse_json(text: str) -> int: ...
+def parse_json(text, limit=None):
+    """No parse_json of old."""
+    def inner(x):
+        return helper(x)
+    if limit:
+        return parse_json(text)
+    return inner(text)
+
+
+def helper(x):
+    return x
+
+
+if __name__ == "__main__":
+    print(
+        parse_json("1"))
+'''
+APP = '''from app.core import parse_json, Reader
+
+def run(pool, reader):
+    pool.map(parse_json, [1])
+    return reader.read("x")
+
+def count(parse_json):
+    return parse_json + 1
+
+def other(file):
+    return file.read()
+
+def noise(file):
+    """Not the helper."""
+    from app.helper import other
+    helper = file.helper
+    return other(file.run)
+
+class Child(Reader):
+    pass
+'''
+FILES = {
+    "app/core.py": CORE,
+    "app/app.py": APP,
+    "lib/text.py": "def helper(x):\n    return x.strip()\n\n\ndef fold(x):\n    return helper(x)\n",
+    "tests/test_core.py": "def test_parse():\n    assert parse_json('x') == 1\n",
+    "web/x.js": "function show() {\n  button.addEventListener('x', parseJson);\n}\n",
+}
+ELSEWHERE = {"main.py": "def start():\n    return parse_json(1)\n"}
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    folder = tmp_path_factory.mktemp("names")
+    for name, files in {"one": FILES, "two": ELSEWHERE}.items():
+        gitrepo.git(gitrepo.write(folder / "repos" / name, files), "init", "-q")
+    with Index.build(folder / "repos", folder / ".ncs", config=QUICK) as built:
+        yield built
+
+
+def uses(index: Index, name: str, k: int = 50, **options: Any) -> list[tuple[str, str, list[int]]]:
+    """Group, name and lines of each use."""
+    hits = references_to(index, name, k, **options)["references"]
+    return [(hit["group"], hit["qualified_name"], hit["lines"]) for hit in hits]
+
+
+def places(index: Index, name: str, **options: Any) -> list[str]:
+    """path:line of each definition."""
+    hits = definitions_of(index, name, **options)["definitions"]
+    return [f"{hit['path']}:{hit['start_line']}" for hit in hits]
+
+
+def test_uses_come_by_distance_from_the_definition_and_tests_last(index: Index) -> None:
+    assert uses(index, "parse_json") == [
+        ("same file", "Reader.parse", [15]),
+        ("same file", "parse_json", [25]),
+        ("same file", "core", [35]),
+        ("same folder", "run", [4]),  # passed on, not called; `count` has a parameter of this name
+        ("elsewhere", "start", [2]),
+        ("tests", "test_parse", [2]),
+    ]
+
+
+def test_a_hit_of_uses_is_one_of_a_search_with_its_lines(index: Index) -> None:
+    (hit,) = references_to(index, "parse_json", path="app.py")["references"]
+    assert set(index_keys(index)) < set(hit)
+    assert hit["texts"] == ["    pool.map(parse_json, [1])"]
+    assert hit["code"].startswith("def run")
+
+
+def index_keys(index: Index) -> list[str]:
+    from ncs.answer import ask
+
+    return list(ask(index, "parse json", 1, ranker="bm25")["hits"][0])
+
+
+def test_the_lines_of_an_inner_function_are_not_those_of_the_outer_one(index: Index) -> None:
+    assert uses(index, "app/core.py::helper") == [("same file", "parse_json.inner", [23])]
+
+
+def test_a_class_does_not_use_itself_by_its_definition(index: Index) -> None:
+    assert uses(index, "Reader") == [("same file", "Reader", [8]), ("same folder", "Child", [19])]
+
+
+def test_an_owner_leaves_the_functions_that_have_its_words(index: Index) -> None:
+    assert [name for _, name, _ in uses(index, "read")] == ["Reader.read", "run", "other"]
+    assert [name for _, name, _ in uses(index, "Reader.read")] == ["Reader.read", "run"]
+    assert [name for _, name, _ in uses(index, "app/core.py::Reader#read()")] == ["Reader.read", "run"]
+    (note,) = references_to(index, "Reader::read")["notes"]
+    assert note == "1 more use of read in functions that do not name Reader; to see all, ask for read alone"
+
+
+def test_a_file_leaves_out_files_with_a_definition_of_their_own(index: Index) -> None:
+    assert [name for _, name, _ in uses(index, "helper")] == ["parse_json.inner", "fold"]
+    for name, file in (("lib/text.py::helper", None), ("one/lib/text.py::helper", None), ("helper", "lib/text.py")):
+        assert [found for _, found, _ in uses(index, name, file=file)] == ["fold"]
+    assert [found for _, found, _ in uses(index, "text.helper")] == ["fold"]
+    assert "in files that define a helper of their own" in references_to(index, "text.helper")["notes"][0]
+
+
+def test_filters_and_the_limit_say_what_they_leave_out(index: Index) -> None:
+    assert [name for _, name, _ in uses(index, "parse_json", path="tests")] == ["test_parse"]
+    answer = references_to(index, "parse_json", 2)
+    assert (len(answer["references"]), answer["notes"]) == (2, ["the first 2 of about 6"])
+    assert references_to(index, "parse_json", path="web")["notes"] == [
+        "parse_json is used, but not in what the filters leave"
+    ]
+
+
+def test_a_name_in_another_style_finds_what_is_defined_in_its_own(index: Index) -> None:
+    answer = references_to(index, "ParseJSON")
+    assert answer["spelled"] == ["parse_json"]
+    assert len(answer["references"]) == 6
+
+
+def test_a_name_that_is_only_used_has_uses_and_no_definition(index: Index) -> None:
+    assert uses(index, "addEventListener") == [("uses", "show", [2])]
+    answer = definitions_of(index, "addEventListener")
+    assert answer["definitions"] == []
+    assert answer["notes"] == ["no function, class or method is named 'addEventListener'; 1 function uses it"]
+
+
+def test_definitions_with_a_body_come_first_and_owners_and_files_choose(index: Index) -> None:
+    assert places(index, "parse_json") == ["app/core.py:20", "app/core.py:18"]
+    assert places(index, "helper") == ["app/core.py:29", "lib/text.py:1"]
+    assert places(index, "text.helper") == places(index, "lib/text.py::helper") == ["lib/text.py:1"]
+    assert places(index, "Reader.parse") == ["app/core.py:14"]
+    assert places(index, "helper", path="lib") == ["lib/text.py:1"]
+    answer = definitions_of(index, "Writer.parse")
+    assert answer["notes"] == ["no parse in Writer; elsewhere:"]
+    assert len(answer["definitions"]) == 1
+
+
+def test_what_nothing_uses_says_where_it_is_defined(index: Index) -> None:
+    answer = references_to(index, "fold")
+    assert (answer["references"], answer["total"]) == ([], 0)
+    assert answer["notes"] == ["nothing found that uses fold, defined at one/lib/text.py:5"]
+
+
+def test_an_unknown_name_is_one_sentence_with_names_of_nearly_its_spelling(index: Index) -> None:
+    expected = ["no match for 'parse_jsn' (similar names: parse_json)"]
+    assert references_to(index, "parse_jsn")["notes"] == definitions_of(index, "parse_jsn")["notes"] == expected
+    assert definitions_of(index, "zzyzx")["notes"] == ["no match for 'zzyzx'"]
+
+
+@pytest.mark.parametrize("name", ["", "app/nowhere.py::read", "::", "a/b"])
+def test_what_is_no_name_is_refused_with_its_remedy(index: Index, name: str) -> None:
+    with pytest.raises(BadInput, match="is not a name in code; write NAME"):
+        index.references(name)
+
+
+def test_after_an_update_uses_are_those_of_the_new_files(tmp_path: Path) -> None:
+    root = gitrepo.write(
+        tmp_path / "src", {**FILES, "filler.py": "".join(f"def f{n}():\n    pass\n" for n in range(90))}
+    )
+    Index.build(root, tmp_path / ".ncs", config=QUICK).close()
+    (root / "app" / "app.py").write_text(APP.replace("pool.map(parse_json, [1])", "pool.map(helper, [1])"))
+    (root / "new.py").write_text("def fresh():\n    parse_json(1)\n")
+    updated, _ = Index.update(tmp_path / ".ncs")
+    with updated:
+        names = [name for _, name, _ in uses(updated, "parse_json")]
+        assert "run" not in names
+        assert "fresh" in names
+        assert ("same folder", "run", [4]) in uses(updated, "helper")
