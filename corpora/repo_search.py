@@ -60,10 +60,14 @@ def read(data: Path, mirror: Path | None = None) -> list[RepoTask]:
     `owner+name.zip`, an archive of that revision. Repositories without a file in a language that is read have no
     documents, which their note says. Raises BadInput for invalid rows and missing repositories.
     """
-    if mirror is None:
-        own = data / REPOSITORIES
-        mirror = own if own.is_dir() else data.resolve().parents[1] / ".mirror"
+    mirror = mirror or mirror_of(data)
     return [_task(repository, rows, mirror) for repository, rows in _by_repository(data).items()]
+
+
+def mirror_of(data: Path) -> Path:
+    """Where the repositories of the rows lie, unless one says otherwise."""
+    own = data / REPOSITORIES
+    return own if own.is_dir() else data.resolve().parents[1] / ".mirror"
 
 
 def corpora(data: Path) -> list[Corpus]:
@@ -134,7 +138,7 @@ def _by_repository(data: Path) -> dict[str, list[Row]]:
 def _task(repository: str, rows: list[Row], mirror: Path) -> RepoTask:
     revision, root = rows[0].text("revision"), rows[0].text("root").strip("/")
     prefix = "" if root in (".", "") else f"{root}/"
-    place, note = _find_repository(repository, mirror), ""
+    place, note = find_repository(repository, mirror), ""
     commit = revision if place.is_dir() else None
     if commit and not _has(place, revision):
         note, commit = f"{repository} has no revision {revision[:12]}; read at its HEAD. ", "HEAD"
@@ -175,7 +179,8 @@ def _functions_fold(
     return lambda run: functions_of_run(run, names())
 
 
-def _find_repository(repository: str, mirror: Path) -> Path:
+def find_repository(repository: str, mirror: Path) -> Path:
+    """The folder or archive of owner/name in a mirror; BadInput where there is none."""
     name = _file(repository)
     for place in (mirror / name / "repo", mirror / name, mirror / f"{name}.zip"):
         if place.is_dir() or (place.suffix == ".zip" and place.is_file()):

@@ -110,14 +110,14 @@ def create_file(path: Path | str, permissions: int = 0o666) -> BinaryIO:
     return os.fdopen(os.open(path, _CREATE, permissions), "w+b")
 
 
-def replace_file(path: Path, content: str | bytes) -> None:
+def replace_file(path: Path, content: str | bytes, permissions: int = 0o666) -> None:
     """Replace a file, or a link, atomically and durably."""
-    with open_replacement(path) as file:
+    with open_replacement(path, permissions) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
-def open_replacement(path: Path) -> Iterator[BinaryIO]:
+def open_replacement(path: Path, permissions: int = 0o666) -> Iterator[BinaryIO]:
     """A new file that replaces a file or a link when it is complete; a device or pipe is written to."""
     if path.exists() and not path.is_file() and not path.is_dir():
         with path.open("wb") as device:
@@ -125,7 +125,7 @@ def open_replacement(path: Path) -> Iterator[BinaryIO]:
         return
     temporary = path.with_name(f"{path.name}.{os.urandom(4).hex()}.part")
     try:
-        with create_file(temporary) as file:
+        with create_file(temporary, permissions) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

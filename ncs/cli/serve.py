@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
 from ncs.cli.options import IndexOption, Store, TokenFile, index_folder, without_none
-from ncs.console import say
+from ncs.console import say, show_table
 from ncs.errors import BadInput, MissingExtra
 from ncs.exit_status import INTERRUPTED
 
@@ -101,6 +101,7 @@ def serve(
 
 
 def mcp(
+    client: Annotated[str | None, Argument(help="With --install: whose settings, e.g. claude-code.")] = None,
     root: Annotated[
         list[Path] | None,
         Option(
@@ -117,24 +118,33 @@ def mcp(
     ] = None,
     store: Store = None,
     install: Annotated[
-        bool, Option("--install", help="Print the configuration of the usual clients; nothing is written.")
+        bool, Option("--install", help="Add ncs to the settings of CLIENT; without CLIENT, list the clients.")
     ] = False,
+    uninstall: Annotated[bool, Option("--uninstall", help="Take it out of the settings of CLIENT.")] = False,
+    dry: Annotated[bool, Option("--print", help="With --install: show what it adds, and write nothing.")] = False,
 ) -> None:
     """Let coding agents search: an MCP server. It builds missing indexes, and keeps indexes up to date.
 
-    Example: ncs mcp --install; the client starts it, as: ncs mcp
+    Example: ncs mcp --install claude-code; the client starts it, as: ncs mcp
     """
     from ncs.serve.http.settings import read_token
-    from ncs.serve.mcp.install import instructions
+    from ncs.serve.mcp.install import change_settings, known_clients
     from ncs.serve.mcp.projects import Settings
 
     folders, indexes = tuple(root or ()), tuple(index or ())
-    if install:
+    if uninstall and (install or dry):
+        raise BadInput("--uninstall goes with neither --install nor --print; give one")
+    if (install or uninstall) and client in (None, "list"):
+        show_table("", known_clients(), ("client", "program", "file"))
+        return
+    if install or uninstall:
         options = [text for folder in folders for text in ("--root", str(folder.resolve()))]
         options += [text for folder in indexes for text in ("-i", str(folder.resolve()))]
         options += ["--store", store] if store else []
-        typer.echo(instructions(options), nl=False)
+        change_settings(str(client), options, remove=uninstall, dry=dry)
         return
+    if client or dry:
+        raise BadInput(f"{client or '--print'} goes with --install; the clients: ncs mcp --install")
     if not (folders or indexes) and (environment_index := os.environ.get("NCS_INDEX")):
         indexes = (Path(environment_index),)
     if token_file is not None and not http:

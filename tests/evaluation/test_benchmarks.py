@@ -14,13 +14,14 @@ from evaluation.benchmarks import scale, tokens
 from evaluation.benchmarks.__main__ import NAMES, main
 from evaluation.benchmarks.ctags import COUNTERS
 from evaluation.benchmarks.serve import Load, ask
+from evaluation.benchmarks.tokens import Span
 from evaluation.experiments import all_documents
 from ncs.extract import LANGUAGES
 from ncs.index import Index
 from ncs.serve.mcp import pages
 from ncs.serve.mcp.projects import Projects, Settings
 from ncs.serve.mcp.tools import answer
-from tests.gitrepo import write
+from tests.gitrepo import git, write
 from tests.webserver import serving
 
 FOLDER = Path(__file__).parents[2] / "evaluation/benchmarks"
@@ -173,27 +174,48 @@ def test_an_index_is_served_and_searched_without_errors(demo: Path, queries: Pat
 
 
 @pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
-def test_each_side_costs_the_tokens_before_the_first_relevant_file(tmp_path: Path) -> None:
+def test_each_side_costs_the_tokens_before_the_first_right_function(tmp_path: Path) -> None:
     files = {
         "often.py": "# keyboard keyboard\n# Keyboard\n",  # 3 matches
-        "right.py": "def hide_keyboard():\n    pass\n",  # 1 match of keyboard, 1 of hide
+        "right.py": "import os\n\n\ndef hide_keyboard():\n    pass\n",  # 1 match of keyboard, 1 of hide
         "never.py": "def other():\n    pass\n",
     }
-    lines = ["often.py:1:# keyboard keyboard\n", "often.py:2:# Keyboard\n", "right.py:1:def hide_keyboard():"]
-    sides = tokens.sides(write(tmp_path, files))
-    page = answer(
-        Projects(Settings(roots=(tmp_path,))), None, "search_code", {"query": "how to hide the keyboard"}
-    ).text
-    hit = page.partition("\n\n2. ")[0]
-    assert hit.startswith("1. right.py:1-2 hide_keyboard (function, ")
+    Index.build(write(tmp_path, files), tmp_path / ".ncs").close()
+    projects = Projects(Settings(roots=(tmp_path,)))
+    question = "how to hide the keyboard"
+    right, never = ({Span("right.py", 4, 5)}, {Span("never.py", 1, 2)})
+    page = answer(projects, None, "search_code", {"query": question}).text
+    hit = page.partition("\n2. ")[0]
+    assert hit.startswith("1. right.py:4-5 hide_keyboard (function, ")
     assert "def hide_keyboard():\n" in hit
     cost = {
-        name: {file: side("how to hide the keyboard", frozenset({file})) for file in files}
-        for name, side in sides.items()
+        name: [side(question, frozenset(spans)) for spans in (right, never)]
+        for name, side in tokens.sides(tmp_path, projects).items()
     }
-    assert cost["read"] == {"often.py": 0, "right.py": pages.tokens(files["often.py"]), "never.py": float("inf")}
-    assert cost["lines"]["right.py"] == sum(map(pages.tokens, lines))
-    assert cost["search"]["right.py"] == pages.tokens(hit)
-    assert cost["search"]["never.py"] == float("inf")
-    assert cost["answers"]["right.py"] >= cost["search"]["right.py"]
-    assert cost["answers"]["often.py"] == cost["search"]["often.py"]  # it is the last hit
+    lines = ["often.py:1:# keyboard keyboard\n", "often.py:2:# Keyboard\n", "right.py:4:def hide_keyboard():\n"]
+    none = float("inf")
+    read = pages.tokens(files["often.py"]) + pages.tokens("import os\n\n\ndef hide_keyboard():")
+    assert cost == {
+        "search": [pages.tokens(hit), none],
+        "answers": [1_000, none],
+        "lines": [sum(map(pages.tokens, lines)), none],
+        "read": [read, none],
+    }
+    assert [tokens.rank(projects, question, frozenset(spans)) for spans in (right, never)] == [1, None]
+
+
+@pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
+def test_questions_whose_functions_are_named_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {"a.py": "def hide_keyboard():\n    pass\n", "copy.py": "def hide_keyboard():\n    pass\n"}
+    place = tmp_path / "repositories" / "o+r"
+    write(place, files)
+    git(place, "init", "-q")
+    git(place, "add", ".")
+    git(place, "commit", "-qm", "all")
+    revision = git(place, "rev-parse", "HEAD").strip()
+    row = {"id": "1", "repo": "o/r", "root": ".", "revision": revision, "query": "hide the keyboard"}
+    (tmp_path / "questions.jsonl").write_text(json.dumps({**row, "relevant": ["copy.py::hide_keyboard"]}) + "\n")
+    figures = report_of(tmp_path, "tokens", "--data", tmp_path)["sets"][tmp_path.name]
+    assert (figures["questions"], figures["found"], figures["with_code"]) == (1, 1, 1.0)
+    assert figures["recall"]["answers"] == {"1000": 1.0, "2000": 1.0, "8000": 1.0}
+    assert "1.000 (1.000)" in capsys.readouterr().out

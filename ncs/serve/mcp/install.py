@@ -1,15 +1,83 @@
-"""The configuration of the usual clients, to paste: printed, never written."""
+"""Settings of coding agents: adds this server to a client's settings, or takes it out; nothing else in them changes."""
 
 from __future__ import annotations
 
+import importlib
 import json
-import shlex
+import os
+import re
+import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
+
+from ncs.console import say, show_text
+from ncs.errors import BadInput
+from ncs.files import JSON_BYTES, read_regular, replace_file
 
 START = "import sys; sys.path.pop(0); from ncs.cli.main import main; main()"
 """Without the working directory on sys.path: a typing.py of the project would be imported."""
+SERVER = "ncs"
+"""Our name among the servers of a client."""
+BACKUP = ".before-ncs"
+"""After the name of a file: what it held before its last change by us."""
+BEGIN, END = "<!-- ncs: begin -->", "<!-- ncs: end -->"
+GUIDE = f"""{BEGIN}
+## Searching this code
+
+The MCP server `ncs` finds functions by what they do; in a shell, `ncs query "validate uploads"` does.
+
+- You know what code does, but not its name or place: `search_code` first, in a few plain words, before grep or reading
+  files. Then `get_function` for the whole of one. Where all hits are weak, ask once more in other words of the domain.
+- You know a name: `find_definition`.
+- Before you write a helper, or change code that may have copies: `find_similar`.
+- Every place of an exact string, a regular expression, configuration, texts: grep.
+{END}
+"""
+
+
+class Client(NamedTuple):
+    """A program that starts MCP servers, and its settings: JSON, TOML or, of instructions for agents, Markdown.
+
+    file: in the project, or below ~ (home), APP (the system's folder for settings) or CONFIG (APP, but ~/.config on a
+    Mac). key: under which servers stand; more: what our entry has beside the command; joined: whether its command is
+    one list with the arguments.
+    """
+
+    title: str
+    file: str
+    key: str = "mcpServers"
+    more: Mapping[str, object] = {}
+    joined: bool = False
+
+
+_OPENCODE: dict[str, Any] = {"key": "mcp", "more": {"type": "local", "enabled": True}, "joined": True}
+_VSCODE: dict[str, Any] = {"key": "servers", "more": {"type": "stdio"}}
+_CLINE = "APP/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
+CLIENTS: Mapping[str, Client] = {
+    "claude-code": Client("Claude Code, this project", ".mcp.json"),
+    "claude-code-user": Client("Claude Code, all projects", "~/.claude.json"),
+    "claude-desktop": Client("Claude Desktop", "APP/Claude/claude_desktop_config.json"),
+    "codex": Client("Codex", "~/.codex/config.toml", "mcp_servers", {"tool_timeout_sec": 60}),
+    "cursor": Client("Cursor, this project", ".cursor/mcp.json"),
+    "cursor-user": Client("Cursor, all projects", "~/.cursor/mcp.json"),
+    "vscode": Client("VS Code, this project", ".vscode/mcp.json", **_VSCODE),
+    "vscode-user": Client("VS Code, all projects", "APP/Code/User/mcp.json", **_VSCODE),
+    "copilot-cli": Client("Copilot CLI", "~/.copilot/mcp-config.json", more={"type": "local", "tools": ["*"]}),
+    "gemini": Client("Gemini CLI", "~/.gemini/settings.json"),
+    "opencode": Client("opencode, this project", "opencode.json", **_OPENCODE),
+    "opencode-user": Client("opencode, all projects", "~/.config/opencode/opencode.json", **_OPENCODE),
+    "zed": Client("Zed", "CONFIG/zed/settings.json", "context_servers"),
+    "windsurf": Client("Windsurf", "~/.codeium/windsurf/mcp_config.json"),
+    "cline": Client("Cline in VS Code", _CLINE),
+    "cline-cli": Client("Cline CLI", "~/.cline/data/settings/cline_mcp_settings.json"),
+    "kilo": Client("Kilo Code, this project", ".kilocode/mcp.json"),
+    "kiro": Client("Kiro, this project", ".kiro/settings/mcp.json"),
+    "kiro-user": Client("Kiro, all projects", "~/.kiro/settings/mcp.json"),
+    "agents-md": Client("when to search, for agents", "AGENTS.md"),
+    "claude-md": Client("the same, for Claude Code", "CLAUDE.md"),
+}
 
 
 def command(options: Sequence[str]) -> list[str]:
@@ -19,22 +87,171 @@ def command(options: Sequence[str]) -> list[str]:
     return [*start, "mcp", *options]
 
 
-def instructions(options: Sequence[str]) -> str:
-    """The instructions of each client; options: those of `ncs mcp` (--root, -i)."""
+def known_clients() -> list[tuple[str, str, str]]:
+    """Of every client its name here, its title, and the file that is written."""
+    return [(name, client.title, str(Path(*_place(client)))) for name, client in CLIENTS.items()]
+
+
+def change_settings(name: str, options: Sequence[str], *, remove: bool, dry: bool) -> None:
+    """Add ncs to the settings of a client, or remove it; dry: only show what is added.
+
+    options: those of `ncs mcp` (--root, -i). Raises BadInput, and shows what to add by hand, for settings that are not
+    plain JSON or TOML, and for links.
+    """
+    if (client := CLIENTS.get(name)) is None:
+        raise BadInput(f"no client named {name}; choose from {', '.join(CLIENTS)}")
+    entry, (base, file) = _entry(client, options), _place(client)
+    path = base / file
+    snippet = _merged("", client, entry)
+    try:
+        for each in (path, _backup(path)):
+            _refuse_links(base, each)
+        before, permissions = _read(path)
+        after = _merged(before, client, None if remove else entry)
+        if not dry and after != before:
+            _write(path, before, after, permissions)
+    except (OSError, ValueError, TypeError, ImportError, RecursionError) as error:
+        if not remove:
+            show_text(snippet)
+        reason = getattr(error, "strerror", None) or str(error)
+        by_hand = "remove ncs from it by hand" if remove else "add the lines above to it by hand"
+        raise BadInput(f"{path} stays as it is ({reason}); {by_hand}") from None
+    if dry:
+        show_text(f"# {path}\n{snippet}")
+    elif after == before:
+        say(f"ncs: {path} {'does not name ncs' if remove else 'has it already'}; nothing is written")
+    else:
+        kept = f"; what it held is in {_backup(path).name}" if before and after else ""
+        say(f"ncs: {'taken out of' if remove else 'added to'} {path}{kept}")
+
+
+def _entry(client: Client, options: Sequence[str]) -> dict[str, Any]:
     program, *arguments = command(options)
-    entry = {"command": program, "args": arguments}
-    desktop = {"command": program, "args": [*arguments, *([] if options else ["--root", "/path/to/your/project"])]}
-    toml = f"[mcp_servers.ncs]\ncommand = {json.dumps(program)}\nargs = {json.dumps(arguments)}\ntool_timeout_sec = 60"
-    parts = {
-        "Claude Code: type, in the project": f"claude mcp add ncs -- {shlex.join([program, *arguments])}",
-        "Claude Desktop: claude_desktop_config.json (Settings, Developer)": _json({"mcpServers": {"ncs": desktop}}),
-        "Cursor: .cursor/mcp.json in the project": _json({"mcpServers": {"ncs": entry}}),
-        "VS Code: .vscode/mcp.json in the project": _json({"servers": {"ncs": {"type": "stdio", **entry}}}),
-        "Codex: ~/.codex/config.toml": toml,
-        "Zed: settings.json": _json({"context_servers": {"ncs": {**entry, "env": {}}}}),
-    }
-    return "\n\n".join(f"# {name}\n{text}" for name, text in parts.items()) + "\n"
+    if client.joined:
+        return {**client.more, "command": [program, *arguments]}
+    return {**client.more, "command": program, "args": arguments}
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+def _place(client: Client) -> tuple[Path, str]:
+    """The folder that a file lies below, and its path there."""
+    first, _, rest = client.file.partition("/")
+    home = Path.home()
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    if sys.platform == "win32":
+        config = Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming")
+    app = home / "Library" / "Application Support" if sys.platform == "darwin" else config
+    bases = {"~": home, "APP": app, "CONFIG": config}
+    return (bases[first], rest) if first in bases else (Path.cwd(), client.file)
+
+
+def _backup(path: Path) -> Path:
+    return path.with_name(path.name + BACKUP)
+
+
+def _refuse_links(base: Path, path: Path) -> None:
+    for each in (path, *path.parents):
+        if each == base:
+            return
+        if each.is_symlink():
+            raise ValueError(f"{each} is a link, which ncs does not write through")
+
+
+def _read(path: Path) -> tuple[str, int]:
+    """The text of a file, "" where there is none, and its permissions; raises OSError or ValueError."""
+    try:
+        data = read_regular(path, JSON_BYTES, follow=False)
+    except FileNotFoundError:
+        return "", 0o666
+    return data.decode(), stat.S_IMODE(path.stat().st_mode)
+
+
+def _write(path: Path, before: str, after: str, permissions: int) -> None:
+    data = after.encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if before and after:
+        replace_file(_backup(path), before, permissions)
+    if after:
+        replace_file(path, data, permissions)
+    else:
+        path.unlink()
+
+
+def _merged(text: str, client: Client, entry: Mapping[str, Any] | None) -> str:
+    """Settings with our entry, without it for None; "" where nothing is left. ValueError for what is not understood."""
+    kind = Path(client.file).suffix
+    if kind == ".md":
+        return _merged_guide(text, remove=entry is None)
+    return (_merged_json if kind == ".json" else _merged_toml)(text, client.key, entry)
+
+
+def _merged_guide(text: str, *, remove: bool) -> str:
+    if remove and BEGIN not in text:
+        return text
+    if (text.count(BEGIN), text.count(END)) not in ((0, 0), (1, 1)) or text.find(BEGIN) > text.find(END):
+        raise ValueError(f"{BEGIN} and {END} do not stand there once each")
+    before, _, rest = text.partition(BEGIN)
+    after = rest.partition(END)[2].lstrip("\n") if rest else ""
+    parts = (before.rstrip("\n"), "" if remove else GUIDE.rstrip("\n"), after.rstrip("\n"))
+    return "".join(f"{part}\n" for part in ("\n\n".join(filter(None, parts)),) if part)
+
+
+def _merged_json(text: str, key: str, entry: Mapping[str, Any] | None) -> str:
+    try:
+        settings = json.loads(text) if text.strip() else {}
+    except ValueError:
+        raise ValueError("it is not plain JSON: it may have comments") from None
+    servers = settings.get(key, {}) if isinstance(settings, dict) else None
+    if not isinstance(servers, dict):
+        raise ValueError(f"its {key} is not an object")
+    if not _changed(servers, entry):
+        return text
+    settings[key] = servers
+    if not servers:
+        del settings[key]
+    indent = re.search(r"\n([ \t]+)", text)
+    return json.dumps(settings, indent=indent[1] if indent else 2, ensure_ascii=False) + "\n" if settings else ""
+
+
+def _merged_toml(text: str, key: str, entry: Mapping[str, Any] | None) -> str:
+    """Tables are taken out and added as text, so that comments stay; what comes out is read again and compared."""
+    servers, others = _toml(text, key)
+    if not _changed(servers, entry):
+        return text
+    kept = []
+    subtables = "" if entry else r"(\..*)?"
+    header = re.compile(rf"\[{key}\.{SERVER}{subtables}\]")
+    for table in re.split(r"(?m)^(?=\[)", text):
+        lines = table.splitlines(keepends=True)
+        ours = header.match(table) is not None
+        kept.append("".join(line for line in lines if not ours or line.startswith("#")))
+    values = {name: value for name, value in servers.get(SERVER, {}).items() if not isinstance(value, dict)}
+    added = [
+        f"[{key}.{SERVER}]",
+        *(f"{name} = {json.dumps(each, ensure_ascii=False)}" for name, each in values.items()),
+    ]
+    parts = ("".join(kept).rstrip("\n"), "\n".join(added) if entry else "")
+    merged = "\n\n".join(filter(None, parts))
+    if _toml(merged, key) != (servers, others):
+        raise ValueError(f"it names {key}.{SERVER} in a way that ncs does not change")
+    return f"{merged}\n" if merged else ""
+
+
+def _toml(text: str, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The servers of a TOML file, and the rest of it."""
+    if not text.strip():
+        return {}, {}
+    settings = importlib.import_module("tomllib").loads(text)  # Python 3.11
+    servers = settings.pop(key, {})
+    if not isinstance(servers, dict):
+        raise ValueError(f"its {key} is not a table")
+    return servers, settings
+
+
+def _changed(servers: dict[str, Any], entry: Mapping[str, Any] | None) -> bool:
+    """Change our entry among servers; keys of it that are not ours stay. Returns whether anything changed."""
+    old = servers.get(SERVER)
+    if entry is None:
+        servers.pop(SERVER, None)
+    else:
+        servers[SERVER] = {**(old if isinstance(old, dict) else {}), **entry}
+    return servers.get(SERVER) != old

@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ncs.errors import BadInput
+from ncs.learn.confidence import LIKELY
 from ncs.search.highlight import has_file_lines
 
 TOKEN_BYTES = 4
 """Bytes of UTF-8 that count as one token: an estimate, as the tokenizer of the agent's model is not known here."""
-HEADERS = 0.6
+HEADERS = 0.75
 """The share of the limit that headers may take where there is code to show."""
 GAP = "[..."
 """The start of a line that replaces lines left out."""
-SPARE = 160
+SPARE = 120
 """Bytes reserved for the end of an answer."""
 MAX_LINE = 240
 """Characters of a line of code, or of a note."""
@@ -27,6 +28,12 @@ IN_TEXT = ("code", "excerpt", "marked")
 MAX_NOTES = 6
 MAX_PLACES = 2
 """Copies of a hit that are named."""
+WHOLE = 'Code of a hit, or all of it: get_function "path:line".'
+BRIEF = (
+    *("rank", "place", "end_line", "kind", "name", "qualified_name", "confidence", "likelihood"),
+    *("score", "match", "project"),
+)
+"""Keys of a hit that is shown by one line."""
 SPACES = "\t\u3000"
 """Shown beside printable characters: tabs, and the space of Chinese and Japanese."""
 
@@ -50,23 +57,49 @@ class Line(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A hit to show. header: a line; data: its JSON; code: lines that may be shown, out of `lines`; place: for more."""
+    """A hit to show: by a line, or by that and code. header: the line; data: its JSON, of which a hit without code has
+    BRIEF; code: lines that may be shown, out of `lines`.
+    """
 
     header: str
     data: Mapping[str, Any]
     code: Sequence[Line]
     lines: int
-    place: str
+
+    @property
+    def brief(self) -> dict[str, Any]:
+        """Its JSON without code."""
+        return {**{name: self.data[name] for name in BRIEF if name in self.data}, "code": None}
 
     @property
     def size(self) -> int:
         """Bytes of its larger form without code: text or JSON."""
-        text = size(self.header) + 3 + (size(self.cut_line(self.lines)) if self.code else 0)
-        return max(text, json_size({**self.data, "code": None}) + 2)
+        return max(size(self.header) + 1, json_size(self.brief) + 2)
+
+    @property
+    def size_beside_code(self) -> int:
+        """Bytes that code adds to it, besides its lines."""
+        return max(size(self.cut_line(self.lines)) + 1, json_size(self.data) - json_size(self.brief) + 20)
+
+    @property
+    def size_of_code(self) -> int:
+        """Bytes that all of its code adds to it."""
+        return self.size_beside_code + sum(line.size for line in self.code) if self.code else 0
 
     def cut_line(self, lines: int) -> str:
         """The line that replaces lines left out."""
-        return f'{GAP} {lines} of {self.lines} lines not shown: get_function "{self.place}"]'
+        return f"{GAP} {lines} of {self.lines} lines]"
+
+    def cut_to(self, room: int) -> Row:
+        """It, or only its place where that is larger than so many bytes; BadInput where the place is, too."""
+        if self.size <= room:
+            return self
+        rank = f"{self.data['rank']}. " if "rank" in self.data else ""
+        data = {name: self.data[name] for name in ("rank", "place") if name in self.data}
+        row = Row(f"{rank}{self.data['place']}", data, (), 0)
+        if row.size > room:
+            raise BadInput("max_tokens: ask for more")
+        return row
 
 
 @dataclass
@@ -142,7 +175,8 @@ def row_of(hit: Mapping[str, Any], path: str, project: str, *, several: bool) ->
     code: str = hit.get("code") or ""
     prefix = f"[{escape(project)}] " if several else ""
     n_lines = code.count("\n") + 1 if code else 0
-    return Row(prefix + _header(hit, path), data, _excerpt(hit) if code else [], n_lines, place)
+    shows_code = code and (hit.get("rank") == 1 or hit.get("confidence") is None or hit["confidence"] >= LIKELY)
+    return Row(prefix + _header(hit, path), data, _excerpt(hit) if shows_code else [], n_lines)
 
 
 def _header(hit: Mapping[str, Any], path: str) -> str:
@@ -191,35 +225,49 @@ def fill(
     data: more keys of the JSON; start: the number of the first row; more: whether rows follow these. next_cursor leads
     to the rest. The last notes are left out where notes alone would take a third of the answer.
     """
-    limit, notes = max_tokens * TOKEN_BYTES, list(notes)
-    while notes and _head_size(notes, data) > limit // 3:
-        notes.pop()
+    limit, notes, data = max_tokens * TOKEN_BYTES, list(notes), dict(data)
+    while _head_size(notes, data) > limit // 3:
+        notes.pop() if notes else data.popitem()
     room = limit - SPARE - _head_size(notes, data)
-    fitting = _fitting(rows, room, int((1 - HEADERS) * limit))
-    codes = _codes(fitting, room - sum(row.size for row in fitting))
+    for_code = min(int((1 - HEADERS) * limit), sum(row.size_of_code for row in rows))
+    fitting, codes = _fitting(rows, room, for_code)
+    if not any(codes):
+        fitting, codes = _fitting(rows, room, 0)
     cursor = str(start + len(fitting)) if more or len(fitting) < len(rows) else None
-    blocks, hits = ["\n".join(f"note: {note}" for note in notes)], []
+    lines, hits = [f"note: {note}" for note in notes], []
     for row, code in zip(fitting, codes, strict=True):
         hidden = row.lines - sum(line.number is not None for line in code)
-        blocks.append("\n".join([row.header, *map(str, code), *([row.cut_line(hidden)] if hidden > 0 else [])]))
-        hits.append({**row.data, "code": "\n".join(line.text for line in code) or None})
+        lines += [row.header, *map(str, code), *([row.cut_line(hidden)] if code and hidden > 0 else [])]
+        hits.append({**row.data, "code": "\n".join(line.text for line in code)} if code else row.brief)
+    if any(row.lines for row in fitting):
+        lines.append(WHOLE)
     if cursor is not None:
-        blocks.append(f'More: the same call with cursor "{cursor}".')
-    return Page("\n\n".join(filter(None, blocks)), {**data, "notes": notes, "hits": hits, "next_cursor": cursor})
+        lines.append(f'More: the same call with cursor "{cursor}".')
+    return Page("\n".join(lines), {**data, "notes": notes, "hits": hits, "next_cursor": cursor})
 
 
 def code_page(row: Row, code: str, notes: Sequence[str], max_tokens: int, *, start: int) -> Page:
-    """A page of a function's code, from line `start` on, as many lines as fit; BadInput where none does."""
-    in_file = code.count("\n") == row.data["end_line"] - row.data["start_line"]
-    lines = lines_of(code, row.data["start_line"] if in_file else None)
+    """A page of a function's code, from line `start` on, as many lines as fit."""
+    first = row.data["start_line"]
+    in_file = code.count("\n") == row.data["end_line"] - first
+    lines = lines_of(code, first if in_file else None)
+    if start >= len(lines):
+        raise BadInput(f"cursor: it has {len(lines)} lines")
+    limit, notes = max_tokens * TOKEN_BYTES, list(notes)
+    while notes and _head_size(notes, row.data) > limit // 2:
+        notes.pop()
+    if _head_size(notes, row.data) > limit // 2:
+        row = row._replace(data=row.brief).cut_to(limit // 2)
     head, data = [f"file {row.header}", *(f"note: {note}" for note in notes)], {**row.data, "notes": notes}
-    room = max_tokens * TOKEN_BYTES - SPARE - max(size("\n".join(head)), json_size(data))
+    room = limit - SPARE - max(size("\n".join(head)), json_size(data))
     end = start
     while end < len(lines) and (room := room - lines[end].size) >= 0:
         end += 1
-    if end == start:
-        raise BadInput(f"cursor: it has {len(lines)} lines" if start >= len(lines) else "max_tokens: ask for more")
-    before = [f"{GAP} from line {row.data['start_line'] + start}]"] if start else []
+    if end == start:  # of a line that does not fit, the beginning is shown
+        end += 1
+        number, text = lines[start]
+        lines[start] = Line(number, shorten(text, max(room + lines[start].size - 40, 0) // 4))
+    before = [f"{GAP} from line {first + start}]"] if start else []
     remaining = len(lines) - end
     after = [f'{GAP} {remaining} of {len(lines)} lines follow: the same call with cursor "{end}"]'] if remaining else []
     shown, cursor = lines[start:end], str(end) if remaining else None
@@ -231,27 +279,31 @@ def _head_size(notes: Sequence[str], data: Mapping[str, Any]) -> int:
     return max(sum(size(note) + len("note: \n") for note in notes), json_size({**data, "notes": notes}))
 
 
-def _fitting(rows: Sequence[Row], room: int, for_code: int) -> list[Row]:
-    """The first rows that fit without their code; all but the first leave bytes for code, where there is any."""
-    fitting: list[Row] = []
-    for row in rows:
-        room -= row.size
-        if room < (for_code if fitting and any(each.code for each in rows) else 0):
+def _fitting(rows: Sequence[Row], room: int, for_code: int) -> tuple[list[Row], list[list[Line]]]:
+    """The first rows that fit, all but the first leaving bytes for code, and the lines of code of each."""
+    fitting = [rows[0].cut_to(room)] if rows else []
+    left = room - sum(row.size for row in fitting)
+    for row in rows[1:]:
+        if row.size > left - for_code:
             break
         fitting.append(row)
-    return fitting
+        left -= row.size
+    return fitting, _codes(fitting, left)
 
 
 def _codes(rows: Sequence[Row], room: int) -> list[list[Line]]:
     """The lines of code of each row: the first may take twice their share, what they leave goes to the next."""
-    codes: list[list[Line]] = []
-    for number, row in enumerate(rows):
-        share, code = min(1.0, 2 / (len(rows) - number)) * room, list[Line]()
-        for line in row.code:
-            share -= line.size
-            if share < 0:
-                break
-            code.append(line)
-            room -= line.size
+    codes, left = list[list[Line]](), sum(bool(row.code) for row in rows)
+    for row in rows:
+        code = list[Line]()
+        if row.code:
+            share = min(1.0, 2 / left) * room - row.size_beside_code
+            left -= 1
+            for line in row.code:
+                share -= line.size
+                if share < 0:
+                    break
+                code.append(line)
+            room -= sum(line.size for line in code) + (row.size_beside_code if code else 0)
         codes.append(code)
     return codes
