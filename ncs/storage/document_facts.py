@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ncs.errors import reading
 from ncs.files import read_json
 from ncs.storage.duplicates import Duplicates, NearDuplicates
-from ncs.storage.file_roles import FileRoles, write_file_roles
+from ncs.storage.file_roles import SECTION, FileRoles, write_file_roles
 from ncs.storage.names import DEFINITIONS, USES, Definitions, DefinitionTable, NameUses, Uses
 from ncs.storage.words import Words, WordTable
 
@@ -58,7 +58,8 @@ def write_facts(
 
 
 def write_languages(statistics: Path, documents: DocumentTable) -> None:
-    """Write the languages of nearly every document."""
-    counts = documents.counts()["languages"]
-    mostly = [name for name, count in counts.items() if count >= MOSTLY * len(documents)]
+    """Write the languages of nearly every document of code."""
+    code = ~documents.with_labels("kind", [SECTION])
+    names = documents.counts()["languages"] if code.any() else ()
+    mostly = [name for name in names if documents.with_labels("language", [name])[code].mean() >= MOSTLY]
     (statistics / FILE).write_text(json.dumps(mostly) + "\n", encoding="utf-8")
