@@ -23,8 +23,8 @@ opens with that number and with the share of candidates that fit. The candidates
 ncs.search.signals.
 
 Sections of prose have candidates of their own, so that none takes the place of code, and are no evidence for code.
-Their scores are on its scale: `lexical` is BM25 divided by that of the best code. They stand back by the factor
-`section`.
+Their scores are on its scale: `lexical` is BM25 divided by that of the best code. Unless a query asks for documents,
+it is 1 at most, and they stand back by the factor `section`.
 """
 
 from __future__ import annotations
@@ -344,6 +344,8 @@ class HybridRanker(Ranker):
     ) -> Ranking:
         """The ranking of code, perhaps empty, and sections of prose. best: the best score of code by words."""
         settings = replace(settings, outline=1.0)
+        if best and not signals.asks_for_prose(analysis.intent.words):
+            pool = replace(pool, lexical=np.minimum(pool.lexical, best))
         sections = self._score_signals(
             analysis, pool, text, np.zeros(0, np.int64), weights, settings, best, ranking.evidence
         )
