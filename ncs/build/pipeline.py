@@ -36,11 +36,12 @@ from ncs.sources.repositories import address_of, is_address
 from ncs.storage.commit import open_writer
 from ncs.storage.document_facts import write_facts, write_languages
 from ncs.storage.documents import NAME, DocumentTable
-from ncs.storage.file_roles import FOLDER, SECTION, FileRoleTable
+from ncs.storage.file_roles import FOLDER, FileRoleTable
 from ncs.storage.files import BROKEN, FAILED, FILES, FileEntry, FileTable
 from ncs.storage.snapshot import PENDING, SEGMENTS, STATISTICS, Description, Snapshot, open_snapshot, read_description
 from ncs.storage.trust import check_trust, stored_root
 from ncs.storage.words import WordTable
+from ncs.types import SECTION
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

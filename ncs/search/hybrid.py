@@ -241,7 +241,8 @@ class HybridRanker(Ranker):
         ranking = Ranking([], [])
         if len(pool.rows):
             ranking = self._score_signals(analysis, pool, text, frames, weights, settings)
-        if sections is not None and (prose := both(allowed, sections)).any():
+        prose = np.zeros(0, np.bool_) if sections is None else sections if allowed is None else allowed & sections
+        if prose.any():
             best = float(pool.lexical.max(initial=0))
             pool = find_candidates(
                 parts, intent, expansion, max(n, SECTIONS), weights=weights, frames=frames[:0], allowed=prose
@@ -344,13 +345,15 @@ class HybridRanker(Ranker):
     ) -> Ranking:
         """The ranking of code, perhaps empty, and sections of prose. best: the best score of code by words."""
         settings = replace(settings, outline=1.0)
-        if best and not signals.asks_for_prose(analysis.intent.words):
+        in_words = analysis.intent.kind in ("how-to", "keywords")  # docs/manual.pdf in a message asks for nothing
+        words = analysis.intent.words if in_words else ()
+        if best and not signals.asks_for_prose(words):
             pool = replace(pool, lexical=np.minimum(pool.lexical, best))
         sections = self._score_signals(
             analysis, pool, text, np.zeros(0, np.int64), weights, settings, best, ranking.evidence
         )
         roles = self.open_parts.facts.file_roles.roles_of(np.array(sections.rows, np.int64))
-        factor = signals.section_factors(roles, analysis.intent.words, settings.section)
+        factor = signals.section_factors(roles, words, settings.section)
         sections = replace(sections, factors={**sections.factors, "role": np.ones(len(roles)), "section": factor})
         code = replace(ranking, factors={**ranking.factors, "section": np.ones(len(ranking.rows))})
         return sections if not code.rows else code.joined(sections)

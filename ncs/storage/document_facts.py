@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from ncs.errors import reading
 from ncs.files import read_json
 from ncs.storage.duplicates import Duplicates, NearDuplicates
-from ncs.storage.file_roles import SECTION, FileRoles, write_file_roles
+from ncs.storage.file_roles import FileRoles, write_file_roles
 from ncs.storage.names import DEFINITIONS, USES, Definitions, DefinitionTable, NameUses, Uses
 from ncs.storage.words import Words, WordTable
+from ncs.types import SECTION
 
 if TYPE_CHECKING:
     from ncs.storage.documents import DocumentTable

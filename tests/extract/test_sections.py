@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -179,7 +180,7 @@ def test_sections_are_no_functions() -> None:
     assert not readable("a.md", texts=False)
 
 
-HOSTILE = {
+HOSTILE: dict[str, Callable[[int], str]] = {
     "headings": lambda n: "# a\n" * n,
     "headings in headings": lambda n: "".join(f"{'#' * (1 + i % 6)} a{i}\n\n{BODY}\n" for i in range(n)),
     "space in a heading": lambda n: "# a" + " " * n + "b\n" + BODY,
@@ -199,7 +200,7 @@ HOSTILE = {
 @pytest.mark.parametrize("extension", ["md", "rst", "adoc"])
 @pytest.mark.parametrize("name", HOSTILE)
 def test_four_times_the_text_costs_four_times_as_much(name: str, extension: str) -> None:
-    def work(size: int) -> object:
+    def work(size: int) -> Callable[[], object]:
         source = HOSTILE[name](size).encode()
         return lambda: read(source, "r", f"a.{extension}", outside=True)
 

@@ -62,7 +62,11 @@ def test_code_leads_and_sections_follow(index: Index) -> None:
 def test_sections_lead_where_the_question_is_about_documents(index: Index) -> None:
     assert names(index, "guide to checking input")[0] == "Guide > Checking input"
     assert names(index, "how do I install it")[0] == "Guide > Installation"
-    assert names(index, "changelog: rule by rule")[0].startswith("Changes")
+    assert names(index, "changelog rule by rule")[0].startswith("Changes")
+
+
+def test_a_message_with_a_path_does_not_ask_for_documents(index: Index) -> None:
+    assert names(index, "error: docs/manual.pdf: cannot check input of form")[0] == "check_input"
 
 
 def test_content_says_what_is_searched(index: Index) -> None:
