@@ -14,6 +14,7 @@ from corpora.codesearchnet.pipeline import partition_of
 from corpora.codesearchnet.repositories import Repository, commit_of, find_license, read_files, url_of
 from corpora.pairs import Pair
 from ncs.extract import LANGUAGES
+from ncs.extract.sections import DIRECTIVE, FENCE, end_of_fence, end_of_indented, plain
 from ncs.text.tokens import content_words, tokenize
 
 SOURCE = "guides"
@@ -30,14 +31,7 @@ _NO_GUIDE = re.compile(
     re.IGNORECASE,
 )
 """Paths of what describes the project, and of translations."""
-_FENCE = re.compile(r" {0,8}(```+|~~~+) *\{?\.?([\w+#-]*)")
-_DIRECTIVE = re.compile(r"( *)\.\. (?:code-block|code|sourcecode):: *([\w+#-]+) *$")
 _HEADING, _UNDERLINE = re.compile(r"#{1,6} +(.+?)[ #]*$"), re.compile(r'([=~^*"-])\1{2,}\s*$')
-_MARKUP = re.compile(
-    r"!?\[([^\]\n]{0,300})\](?:\([^)\n]{0,300}\)|\[[^\]\n]{0,300}\])|:\w{1,20}:`~?([^`<\n]{0,300})[^`\n]{0,300}`"
-    r"|``?([^`\n]{0,300})``?|<[^>\n]{0,300}>|[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}"
-)
-"""Links, roles, code, tags and emphasis; their lengths are bounded, so that texts without an end take linear time."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _NO_SENTENCE = ("|", "<", "..")
 MAX_LINES = 20
@@ -90,11 +84,11 @@ def read_blocks(text: str) -> Iterator[Block]:
     heading, paragraph, ended = "", list[str](), False
     while at < len(lines):
         line, at = lines[at], at + 1
-        if opened := _FENCE.match(line):
-            end = _end_of_fence(lines, at, opened[1])
+        if opened := FENCE.match(line):
+            end = end_of_fence(lines, at, opened[1])
             code, after = lines[at:end], end + 1
-        elif opened := _DIRECTIVE.match(line):
-            end = after = _end_of_indented(lines, at, len(opened[1]))
+        elif opened := DIRECTIVE.match(line):
+            end = after = end_of_indented(lines, at, len(opened[1]))
             code = [row for row in lines[at:end] if not row.lstrip().startswith(":")]
         if opened:
             name = opened[2].lower()
@@ -103,40 +97,19 @@ def read_blocks(text: str) -> Iterator[Block]:
                 yield block
             at, paragraph = after, []
         elif found := _HEADING.match(line):
-            heading, paragraph = _plain(found[1]), []
+            heading, paragraph = plain(found[1]), []
         elif _UNDERLINE.match(line) and paragraph and not ended:
-            heading, paragraph = _plain(paragraph[-1]), []
+            heading, paragraph = plain(paragraph[-1]), []
         elif line.strip():
             paragraph = [line] if ended else [*paragraph[-MAX_LINES:], line]
         ended = not line.strip()
-
-
-def _end_of_fence(lines: Sequence[str], start: int, mark: str) -> int:
-    """The line that closes a fence, or the number of lines."""
-    for at in range(start, len(lines)):
-        if lines[at].lstrip().startswith(mark) and not lines[at].strip().strip(mark[0]):
-            return at
-    return len(lines)
-
-
-def _end_of_indented(lines: Sequence[str], start: int, indent: int) -> int:
-    """The first line after a directive that is not deeper than it."""
-    for at in range(start, len(lines)):
-        if lines[at].strip() and len(lines[at]) - len(lines[at].lstrip()) <= indent:
-            return at
-    return len(lines)
 
 
 def _last_sentence(paragraph: Sequence[str]) -> str:
     """The last sentence; "" where it is a table, a list of links or the like."""
     if not paragraph or paragraph[0].lstrip().startswith(_NO_SENTENCE):
         return ""
-    return _SENTENCE.split(_plain(" ".join(paragraph)))[-1].rstrip(":. ")
-
-
-def _plain(text: str) -> str:
-    """Without links, roles and emphasis, on one line."""
-    return " ".join(_MARKUP.sub(lambda match: next(filter(None, match.groups()), ""), text).split())
+    return _SENTENCE.split(plain(" ".join(paragraph)))[-1].rstrip(":. ")
 
 
 def _dedented(lines: Sequence[str]) -> str:

@@ -35,6 +35,7 @@ def ask(
     path: str | None = None,
     kind: str | None = None,
     functions_only: bool = False,
+    content: str | None = None,
     code: bool = True,
     explain: bool = False,
     min_confidence: float | None = None,
@@ -49,7 +50,7 @@ def ask(
     `unfold` near duplicates are separate hits. With `explain` the answer and each hit have the key explanation: see
     ncs.search.explain.Explanation.
     """
-    filters = Filters(language, repository, path, kind, functions_only)
+    filters = Filters(language, repository, path, kind, functions_only, content)
     results = index.results(text, k, ranker=ranker, filters=filters, unfold=unfold, explain=explain)
     weights, trace, intent = _weights(index, ranker, results.ranking, text), read_trace(text), results.ranking.intent
     hits = []

@@ -23,8 +23,10 @@ from ncs.storage.documents import Documents
 from ncs.storage.filters import at_matching_location
 from ncs.storage.snapshot import Description, Snapshot, find_damage, open_snapshot
 from ncs.text.tokens import tokenize
-from ncs.types import Document, Hit, Location
+from ncs.types import SECTION, Document, Hit, Location
 
+CONTENT = ("all", "code", "docs")
+"""What is searched: everything, everything but sections of prose, or these alone."""
 UNKNOWN_WORDS = 20
 """Unknown words of a query that are named, each compared with all words: pasted text has hundreds."""
 
@@ -41,13 +43,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Filters of hits; repository and path are globs. functions_only leaves out classes and top-level code."""
+    """Filters of hits; repository and path are globs. functions_only leaves out classes, top-level code and sections of
+    prose. content: one of CONTENT; None: all of what the default ranker finds, code of what others do, which know no
+    difference.
+    """
 
     language: str | None = None
     repository: str | None = None
     path: str | None = None
     kind: str | None = None
     functions_only: bool = False
+    content: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.content not in (None, *CONTENT):
+            raise BadInput(f"unknown content {self.content!r}; choose from {', '.join(CONTENT)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +219,7 @@ class Index:
         path: str | None = None,
         kind: str | None = None,
         functions_only: bool = False,
+        content: str | None = None,
         min_confidence: float | None = None,
         unfold: bool = False,
     ) -> list[Hit]:
@@ -216,10 +227,11 @@ class Index:
 
         language, repository, path and kind filter before ranking; repository and path are globs. A function
         with copies is shown at its first location that passes the filter. functions_only leaves out
-        classes and top-level code, min_confidence less probable hits (of the default ranker only).
+        classes, top-level code and prose, content="code" prose alone, content="docs" all code; min_confidence less
+        probable hits (of the default ranker only).
         The default ranker folds near duplicates into the best one (`Hit.near_copies`), unless unfold is set.
         """
-        filters = Filters(language, repository, path, kind, functions_only)
+        filters = Filters(language, repository, path, kind, functions_only, content)
         hits = self.results(text, k, ranker=ranker, filters=filters, unfold=unfold).hits
         return hits if min_confidence is None else [hit for hit in hits if is_confident(hit.confidence, min_confidence)]
 
@@ -237,7 +249,7 @@ class Index:
         check_length(text)
         filters = filters or Filters()
         with self.reading():
-            loaded, allowed = self.ranker(ranker), self._allowed(filters)
+            loaded, allowed = self.ranker(ranker), self._allowed(filters, ranker)
             ranking = loaded.rank(text, k, allowed=allowed, fold=not unfold, confidences=True)
             explanation = None
             if explain:
@@ -246,9 +258,15 @@ class Index:
                 explanation = explain_ranking(loaded, text, ranking, self.words())
             return Results(self._hits(ranking, filters, allowed), ranking, explanation)
 
-    def _allowed(self, filters: Filters) -> Mask | None:
+    def _allowed(self, filters: Filters, ranker: str) -> Mask | None:
         allowed = self.documents.mask(filters.language, filters.repository, filters.path, filters.kind)
-        return both(allowed, self.functions()) if filters.functions_only else allowed
+        allowed = both(allowed, self.functions()) if filters.functions_only else allowed
+        sections, any_content = self.facts.file_roles.sections, ranker == DEFAULT_RANKER or filters.kind == SECTION
+        content = filters.content or ("all" if any_content else "code")
+        if content == "all" or (sections is None and content == "code"):
+            return allowed
+        sections = np.zeros(len(self.snapshot), np.bool_) if sections is None else sections
+        return both(allowed, sections if content == "docs" else ~sections)
 
     def _hits(self, ranking: Ranking, filters: Filters, allowed: Mask | None) -> list[Hit]:
         documents = self.documents.documents(ranking.rows)
@@ -303,7 +321,7 @@ class Index:
         return NameSearch(self.snapshot, self.facts, self.documents, self._bm25().postings)
 
     def functions(self) -> Mask:
-        """Mask of the rows that are functions, bool [n]; the others are classes and top-level code."""
+        """Mask of the rows that are functions, bool [n]; the others are classes, top-level code and sections."""
         return self.facts.file_roles.functions()
 
     def words(self) -> Words:

@@ -37,6 +37,9 @@ FIELDS: tuple[Field, ...] = get_args(Field)
 NCS_FIELDS: tuple[Field, ...] = ("doc", "scope", "name", "calls", "enums", "literals", "comments")
 """The fields that NCS reads (Sachdev et al. 2018, section 3.1), in training order."""
 
+SECTION = "section"
+"""The kind of a document that is prose: a section of a guide."""
+
 Tokens: TypeAlias = tuple[str, ...]
 Qrels: TypeAlias = Mapping[str, Mapping[str, int]]
 """query id -> document id -> grade."""
@@ -57,7 +60,8 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A function or method, or code around functions (a class, top-level code): what a search returns.
+    """A function or method, code around functions (a class, top-level code), or a section of prose: what a search
+    returns.
 
     `words` holds the source's own spellings in source order, one tuple a field
     (`words["calls"] == ("getSystemService", "hideSoftInputFromWindow")`);

@@ -41,13 +41,14 @@ from ncs.storage.files import BROKEN, FAILED, FILES, FileEntry, FileTable
 from ncs.storage.snapshot import PENDING, SEGMENTS, STATISTICS, Description, Snapshot, open_snapshot, read_description
 from ncs.storage.trust import check_trust, stored_root
 from ncs.storage.words import WordTable
+from ncs.types import SECTION
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ncs.build.ingest import CollectedDocuments
     from ncs.storage.commit import IndexWriter
-    from ncs.types import Document
+    from ncs.types import Document, Mask
 
 SPACE = 4
 """Bytes an index may take for a byte of source, temporary ones included; 3.6 without these."""
@@ -178,6 +179,7 @@ class _Build:
     def learn(self, segment: Path, collected: CollectedDocuments) -> None:
         """Postings, embeddings, vectors and confidence of a new segment; then the commit."""
         words, track = collected.words, self.request.track
+        words.sections = _sections(segment)
         statistics = self.writer.new_folder(STATISTICS, segment.name)
         self._write_words(collected, segment, statistics)
         if self.request.roots:
@@ -251,7 +253,8 @@ class _Build:
                 training = dict(snapshot.description.counts.get("training") or {})
                 return embeddings, {**training, "without_vector_now": share_without_vector(words, embeddings)}
         config, roles = self.request.config, FileRoleTable.load(segment / FOLDER)
-        learner = choose(config.embeddings, roles.repository[roles.file], config.fasttext, config.lsa)
+        files = roles.file[words.learned(0, len(words))]
+        learner = choose(config.embeddings, roles.repository[files], config.fasttext, config.lsa)
         embeddings = Embeddings.train(words, learner, track=self.request.track, folder=segment)
         share = share_without_vector(words, embeddings)
         return embeddings, {"documents": len(words), "without_vector": share, "without_vector_now": share}
@@ -265,6 +268,13 @@ class _Build:
             "sources": {"roots": roots, "made_by": made_by()} if roots else None,
             **skipped_counts(self.skipped),
         }
+
+
+def _sections(segment: Path) -> Mask | None:
+    """Mask of the documents that are sections of prose; None where there are none, or no others."""
+    with DocumentTable(segment / NAME) as documents:
+        mask = documents.with_labels("kind", [SECTION])
+    return mask if mask.any() and not mask.all() else None
 
 
 def live_counts(segments: Iterable[Path], tombstones: NDArray[np.int64]) -> dict[str, Any]:

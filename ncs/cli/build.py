@@ -46,7 +46,7 @@ def build(
     java_frontend: Annotated[str | None, Option(help="tree-sitter or javalang.", show_default="tree-sitter")] = None,
     no_store_code: Annotated[bool, Option("--no-store-code", help="Store paths and lines only, not the code.")] = False,
     no_texts: Annotated[
-        bool, Option("--no-texts", help="Leave out files without a grammar: settings, Perl, R, Julia ...")
+        bool, Option("--no-texts", help="Leave out files without a grammar: settings, Perl, R, documents ...")
     ] = False,
     force: Annotated[bool, Option("--force", help="Index even a home folder or a drive's root.")] = False,
     embeddings: Annotated[

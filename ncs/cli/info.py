@@ -11,6 +11,7 @@ from typer import Argument, Option
 from ncs.cli.options import FOUND, NOTHING_FOUND, IndexOption, Json, index_folder, open_index
 from ncs.console import count, say, show_json, show_table
 from ncs.storage.file_roles import OUTLINES
+from ncs.types import SECTION
 
 MAX_REPOSITORIES = 20
 
@@ -68,9 +69,12 @@ def words(
 
 def documents_text(counts: Mapping[str, Any]) -> str:
     """The numbers of functions and of other documents."""
-    outlines = sum(n for kind, n in counts["kinds"].items() if kind in OUTLINES)
-    functions = count(counts["documents"] - outlines, "function")
-    return f"{functions}, {outlines:,} classes and top-level blocks" if outlines else functions
+    sections = counts["kinds"].get(SECTION, 0)
+    outlines = sum(n for kind, n in counts["kinds"].items() if kind in OUTLINES) - sections
+    parts = [count(counts["documents"] - outlines - sections, "function")]
+    parts += [f"{outlines:,} classes and top-level blocks"] if outlines else []
+    parts += [count(sections, "section of documentation", "sections of documentation")] if sections else []
+    return ", ".join(parts)
 
 
 def counts_text(counts: Mapping[str, int]) -> str:

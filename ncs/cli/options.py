@@ -83,6 +83,14 @@ Kind = Annotated[
     str | None,
     Option("--kind", help="Only this kind: function, method, class ... (ncs info)", autocompletion=complete_kind),
 ]
+Content = Annotated[
+    str | None,
+    Option(
+        help="code, docs (Markdown, reStructuredText, AsciiDoc by section), or all.",
+        show_default="all, documents behind code",
+        autocompletion=_completion(lambda: ("all", "code", "docs")),
+    ),
+]
 Workers = Annotated[int | None, Option(min=1, help="Processes that extract.", show_default="one per core")]
 TokenFile = Annotated[Path | None, Option(help="File with the token that requests need; else $NCS_TOKEN.")]
 Store = Annotated[

@@ -39,8 +39,9 @@ def query(
     path: options.PathGlob = None,
     kind: options.Kind = None,
     functions_only: Annotated[
-        bool, Option("--functions-only", help="No classes, no top-level code, no settings.")
+        bool, Option("--functions-only", help="No classes, no top-level code, no settings, no documents.")
     ] = False,
+    content: options.Content = None,
     form: options.FormatOption = None,
     as_json: options.Json = False,
     jsonl: options.Jsonl = False,
@@ -67,7 +68,7 @@ def query(
         answer = ask(
             opened_index, _read(text), max(k, open_hit or 0), ranker=ranker,
             language=options.language_in(opened_index, language), repository=repository, path=path, kind=kind,
-            functions_only=functions_only, code=_needs_code(form, no_code, open_hit), explain=explain,
+            functions_only=functions_only, content=content, code=_needs_code(form, no_code, open_hit), explain=explain,
             min_confidence=min_confidence, unfold=unfold,
         )  # fmt: skip
         _show(answer, opened_index, form, open_hit, code=not no_code, all_lines=all_lines, quiet=quiet)

@@ -9,10 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ncs.errors import BadInput
-from ncs.extract import text_files
+from ncs.extract import sections, text_files
 from ncs.extract.documents import with_distinct_ids
 from ncs.extract.languages import INSTALL, LANGUAGES, installed, language_of
+from ncs.extract.sections import prose_language
 from ncs.extract.text_files import TEXT_KINDS, text_kind
+from ncs.sources.filters import PROSE
 
 if TYPE_CHECKING:
     from ncs.sources.filters import Readable
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 FRONTENDS = ("tree-sitter", "javalang")
 """What parses Java; other languages are always read with tree-sitter."""
 NOTEBOOK, PAGE, SCRIPT = "notebook", "page", "script"
+_PROSE = frozenset(PROSE.values())
 _PAGES = frozenset({".vue", ".svelte", ".html", ".htm", ".xhtml", ".astro"})
 _NAMED = {
     **dict.fromkeys("Rakefile Gemfile Vagrantfile Podfile Fastfile Guardfile Capfile Brewfile".split(), "ruby"),  # noqa: SIM905
@@ -77,12 +80,13 @@ _WITHOUT = " without a grammar"
 
 
 def reader_of(path: str) -> str | None:
-    """The reader for a file name: a language, NOTEBOOK, PAGE, a key of TEXT_KINDS, or SCRIPT; None where there is none.
+    """The reader for a file name: a language, also of prose, NOTEBOOK, PAGE, a key of TEXT_KINDS, or SCRIPT; None where
+    there is none.
 
     SCRIPT: the first line of the file names its language, if it is a script at all.
 
     >>> reader_of("a/Main.java"), reader_of("a.ipynb"), reader_of("a.vue"), reader_of("a.pl"), reader_of("README.md")
-    ('java', 'notebook', 'page', 'perl', None)
+    ('java', 'notebook', 'page', 'perl', 'markdown')
     """
     if (language := language_of(path)) is not None:
         return language
@@ -92,7 +96,7 @@ def reader_of(path: str) -> str | None:
         return NOTEBOOK
     if extension in _PAGES:
         return PAGE
-    return _NAMED.get(name) or text_kind(path) or (None if "." in name else SCRIPT)
+    return _NAMED.get(name) or text_kind(path) or prose_language(path) or (None if "." in name else SCRIPT)
 
 
 def script_language(data: bytes) -> str | None:
@@ -115,15 +119,24 @@ def script_language(data: bytes) -> str | None:
 
 
 def readable(path: str, *, texts: bool = True) -> Readable:
-    """Whether a file is read; a function of its content where the name does not tell. texts=False: except as text."""
+    """Whether a file is read; a function of its content where the name does not tell. texts=False: except as text or
+    prose.
+    """
     reader = reader_of(path)
     if reader == SCRIPT:
         return partial(_is_script, texts)
-    return reader is not None and (reader in (NOTEBOOK, PAGE) or installed(reader) or (texts and reader in TEXT_KINDS))
+    if reader in TEXT_KINDS or reader in _PROSE:
+        return texts or installed(str(reader))
+    return reader is not None and (reader in (NOTEBOOK, PAGE) or installed(reader))
 
 
 readable_code = partial(readable, texts=False)
-"""`readable`, except as text."""
+"""`readable`, except as text or prose."""
+
+
+def readable_functions(path: str) -> Readable:
+    """`readable`, except prose."""
+    return readable(path) if reader_of(path) not in _PROSE else False
 
 
 def _is_script(texts: bool, data: bytes) -> bool:
@@ -134,7 +147,7 @@ def _is_script(texts: bool, data: bytes) -> bool:
 def skip_reason(path: str) -> str:
     """Why a file is not read, for statistics.
 
-    >>> skip_reason("README.md"), skip_reason("Makefile")
+    >>> skip_reason("LICENSE.md"), skip_reason("Makefile")
     ('other language', 'make without a grammar')
     """
     reader = reader_of(path)
@@ -166,7 +179,8 @@ def read(
 ) -> tuple[list[Document], bool]:
     """Documents of a file, in source order where one thing reads all of it; and whether it has syntax errors.
 
-    outside: classes and the top level too; javalang gives functions only. A file that nothing reads has none.
+    outside: classes, the top level and sections of prose too; javalang gives functions only. A file that nothing reads
+    has none.
     Raises what `read_code` raises, and SourceError for a notebook that cannot be read.
     """
     reader = reader_of(path)
@@ -184,6 +198,8 @@ def read(
             scripts = embedded.read_scripts_in_php(source, repository, path, outside=outside)
             documents = with_distinct_ids([*documents, *scripts])
         return documents, broken
+    if reader in _PROSE:
+        return sections.read(source, reader, repository, path) if outside else ([], False)
     if reader in (NOTEBOOK, PAGE):
         from ncs.extract import embedded
 

@@ -2,7 +2,7 @@
 
 A document is a definition (of code whose row in TEXT_KINDS says what one looks like) or a block: what stands between,
 and everything in a configuration file, which ranks lower (ncs.storage.file_roles). Prose, data, lock files and logs are
-no kinds: queries are prose too, and would find them before every function.
+no kinds; sections of prose are read by ncs.extract.sections.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ncs.extract.comments import clean_comment
 from ncs.extract.documents import digest_of
 from ncs.extract.languages import LANGUAGES, language_of
 from ncs.extract.source_bytes import as_utf8
+from ncs.sources.filters import PROSE
 from ncs.text.quotes import blank_quotes
 from ncs.types import Document, Field, Tokens
 
@@ -268,7 +269,7 @@ _ALIASES = {
 
 
 def language_called(name: str) -> str | None:
-    """The key of LANGUAGES or TEXT_KINDS that people or kernels call so, by a name or an extension.
+    """The key of LANGUAGES or TEXT_KINDS, or value of PROSE, that people or kernels call so, by a name or extension.
 
     >>> language_called("Python3"), language_called("rs"), language_called("c++"), language_called("english")
     ('python', 'rust', 'cpp', None)
@@ -277,7 +278,7 @@ def language_called(name: str) -> str | None:
     name = _ALIASES.get(name, name)
     if name in LANGUAGES or name in TEXT_KINDS:
         return name
-    return language_of(f".{name}") or _BY_FILE.get(f".{name}")
+    return language_of(f".{name}") or _BY_FILE.get(f".{name}") or PROSE.get(f".{name}")
 
 
 def is_configuration(path: str) -> bool:
@@ -373,11 +374,11 @@ def _parts(file: _File) -> Iterator[_Part]:
     bounds = [0, *(start for start in starts if start), len(file.lines)]
     for first, end in pairwise(bounds):
         definition = starts.get(first, -1)
-        for number, (a, b) in enumerate(_split_lines(file.lines, first, end, definition >= 0)):
+        for number, (a, b) in enumerate(split_lines(file.lines, first, end, definition >= 0)):
             yield _Part(a, b, definition if not number else -1)
 
 
-def _split_lines(lines: Sequence[str], first: int, end: int, whole: bool) -> Iterator[tuple[int, int]]:
+def split_lines(lines: Sequence[str], first: int, end: int, whole: bool) -> Iterator[tuple[int, int]]:
     """Lines first..end in pieces of MIN_BLOCK to MAX_BLOCK lines, without empty lines around; `whole`: in few pieces.
 
     A piece ends at an empty line, or, where too long, at the line of least indentation in its second half.

@@ -150,11 +150,11 @@ def _lsa(words: WordTable, config: LsaConfig) -> Matrix:
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfTransformer
 
-    counts = term_counts(words, 0, len(words))
+    counts = term_counts(words, 0, len(words))[words.learned(0, len(words))]
     in_documents = np.bincount(counts.indices, minlength=counts.shape[1])
     number = np.fromiter((word.isnumeric() for word in words.vocabulary), np.bool_, len(words.vocabulary))
     learned = np.flatnonzero((in_documents >= config.min_count) & ~number)
-    dim = min(config.dim, len(learned), len(words))
+    dim = min(config.dim, len(learned), counts.shape[0])
     vectors = np.zeros((len(words.vocabulary), max(1, dim)), np.float32)
     if len(learned) == 1:
         vectors[learned] = 1
@@ -181,7 +181,7 @@ def share_without_vector(words: WordTable, embeddings: Embeddings) -> float:
     has_vector = np.einsum("ij,ij->i", embeddings.vectors, embeddings.vectors) > 0
     with_vector = total = 0
     for start in range(0, len(words), CHUNK):
-        ids, _ = words.select(NCS_FIELDS, start, min(start + CHUNK, len(words)))
+        ids, _ = words.select_rows(NCS_FIELDS, words.learned(start, min(start + CHUNK, len(words))))
         with_vector, total = with_vector + int(np.count_nonzero(has_vector[ids])), total + len(ids)
     return round(1 - with_vector / total, 6) if total else 0.0
 

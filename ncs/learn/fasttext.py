@@ -96,13 +96,13 @@ def _sentences(words: WordTable, keep: NDArray[np.bool_]) -> Iterator[tuple[NDAr
     Long runs of one word are what made fastText fail with "Encountered NaN".
     """
     for start in range(0, len(words), CHUNK):
-        stop = min(start + CHUNK, len(words))
-        ids, offsets = words.select(NCS_FIELDS, start, stop)
-        rows = np.repeat(np.arange(stop - start), np.diff(offsets))[keep[ids]]
+        learned = words.learned(start, min(start + CHUNK, len(words)))
+        ids, offsets = words.select_rows(NCS_FIELDS, learned)
+        rows = np.repeat(np.arange(len(learned)), np.diff(offsets))[keep[ids]]
         ids = ids[keep[ids]]
         first = np.ones(len(ids), np.bool_)
         first[1:] = (ids[1:] != ids[:-1]) | (rows[1:] != rows[:-1])
-        yield ids[first], np.searchsorted(rows[first], np.arange(stop - start + 1))
+        yield ids[first], np.searchsorted(rows[first], np.arange(len(learned) + 1))
 
 
 def _write_text(path: Path, words: WordTable, keep: NDArray[np.bool_], spelling: list[bytes]) -> None:

@@ -72,11 +72,14 @@ class TfidfEncoder:
 
 
 def inverse_document_frequency(words: WordTable) -> NDArray[np.float32]:
-    """log(n / df) of each word over the documents' NCS_FIELDS, [len(vocabulary)]; 0 where df is 0."""
-    df = np.zeros(len(words.vocabulary), np.int64)
+    """log(n / df) of each word over the documents' NCS_FIELDS, [len(vocabulary)]; 0 where df is 0, or n."""
+    df, n = np.zeros(len(words.vocabulary), np.int64), 0
     for start in range(0, len(words), CHUNK):
-        df += np.bincount(term_counts(words, start, min(start + CHUNK, len(words))).indices, minlength=len(df))
-    return np.where(df > 0, np.log(len(words) / np.maximum(df, 1)), 0).astype(np.float32)
+        stop = min(start + CHUNK, len(words))
+        rows = words.learned(start, stop)
+        df += np.bincount(term_counts(words, start, stop)[rows - start].indices, minlength=len(df))
+        n += len(rows)
+    return np.where(df > 0, np.log(n / np.maximum(df, 1)), 0).astype(np.float32)
 
 
 def term_counts(words: WordTable, start: int, stop: int, fields: Sequence[Field] = NCS_FIELDS) -> Any:

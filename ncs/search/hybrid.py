@@ -21,6 +21,10 @@ same file:
 Proximity and file count by 1 / the effective number of repositories among the candidates, consensus by a gate that
 opens with that number and with the share of candidates that fit. The candidates decide, not a setting. Signals are in
 ncs.search.signals.
+
+Sections of prose have candidates of their own, so that none takes the place of code, and are no evidence for code.
+Their scores are on its scale: `lexical` is BM25 divided by that of the best code. Unless a query asks for documents,
+it is 1 at most, and they stand back by the factor `section`.
 """
 
 from __future__ import annotations
@@ -42,7 +46,7 @@ from ncs.search.question import MIN_MESSAGE, PROSE, SPELLING, Expansion, Intent,
 from ncs.search.rankers import HEAD, Ranker, nearest
 from ncs.search.ranking import Internals, QueryAnalysis, Ranking
 from ncs.search.traces import read_trace, rows_of
-from ncs.storage.arrays import distinct, top_rows
+from ncs.storage.arrays import both, distinct, top_rows
 from ncs.storage.document_facts import DocumentFacts
 from ncs.storage.file_roles import TEST
 from ncs.text.stems import stem_all
@@ -55,6 +59,7 @@ if TYPE_CHECKING:
 
     from ncs.search.bm25 import Bm25Ranker
     from ncs.search.ncs import NcsRanker
+    from ncs.search.signals import Evidence
     from ncs.search.unif import UnifRanker
     from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask, Rows, Scores
@@ -63,6 +68,8 @@ DEPTH = 1000
 """Documents retrieved by each part."""
 CANDIDATES = 400
 """Candidates whose signals are computed."""
+SECTIONS = 100
+"""Sections of prose among them."""
 CODE = 0.5
 """Factor of `meaning` for queries that are code, where half of the words are variables, which vectors ignore."""
 FAR = 6.0
@@ -96,7 +103,7 @@ class Settings:
 
     spelling, prose: of ncs.search.question; 0 and 1 turn them off. proximity, verbatim, frame: their weights; 0 turns
     each off.
-    role, outline, body, unfinished, saturation: factors of ncs.search.signals; 1 turns each off.
+    role, section, outline, body, unfinished, saturation: factors of ncs.search.signals; 1 turns each off.
     fold: whether near duplicates are folded. calibrated: whether tuned weights are used.
     """
 
@@ -106,6 +113,7 @@ class Settings:
     verbatim: float = 3.0
     frame: float = 12.0
     role: float = signals.ROLE
+    section: float = signals.SECTION
     outline: float = signals.OUTLINE
     body: float = signals.BODY
     unfinished: float = signals.UNFINISHED
@@ -174,7 +182,7 @@ class HybridRanker(Ranker):
     def load(self, snapshot: Snapshot) -> None:
         """Open the facts, and take the weights of this index where none were given: `meaning` depends on its size."""
         self._snapshot, self._facts = snapshot, DocumentFacts.open(snapshot)
-        built = {"meaning": meaning_weight(len(self._facts.file_roles)), "head": head_weight(snapshot.statistics)}
+        built = {"meaning": meaning_weight(self._facts.file_roles.code()), "head": head_weight(snapshot.statistics)}
         tuned = load_weights(snapshot.folder) if self.settings.calibrated else {}
         own = {**built, **tuned, **self._given}
         if snapshot.distrust or not (snapshot.statistics / HEAD).is_dir():
@@ -224,13 +232,24 @@ class HybridRanker(Ranker):
             intent.words, postings, lambda: facts.words.by_spelling, prose=settings.prose, spelling=settings.spelling
         )
         intent = intent.corrected(expansion.corrections)
-        analysis = QueryAnalysis(intent, expansion, postings.idf(list(intent.words)), len(postings))
+        analysis = QueryAnalysis(intent, expansion, postings.idf(list(intent.words)), facts.file_roles.code())
+        sections = facts.file_roles.sections
+        code = allowed if sections is None else both(allowed, ~sections)
         pool = find_candidates(
-            parts, intent, expansion, max(n, CANDIDATES), weights=weights, frames=frames, allowed=allowed
+            parts, intent, expansion, max(n, CANDIDATES), weights=weights, frames=frames, allowed=code
         )
         ranking = Ranking([], [])
         if len(pool.rows):
             ranking = self._score_signals(analysis, pool, text, frames, weights, settings)
+        prose = np.zeros(0, np.bool_) if sections is None else sections if allowed is None else allowed & sections
+        if prose.any():
+            best = float(pool.lexical.max(initial=0))
+            pool = find_candidates(
+                parts, intent, expansion, max(n, SECTIONS), weights=weights, frames=frames[:0], allowed=prose
+            )
+            if len(pool.rows):
+                ranking = self._with_sections(ranking, best, analysis, pool, text, weights, settings)
+        if ranking.rows:
             ranking = _best(replace(ranking, folded=fold and settings.fold), facts, n, factor=settings.saturation)
         rows = np.array(ranking.rows, np.int64)
         stems = dict.fromkeys(term.stem for term in expansion.terms if term.documents)
@@ -249,14 +268,19 @@ class HybridRanker(Ranker):
         frames: Rows,
         weights: Weights,
         settings: Settings,
+        best: float = 0.0,
+        evidence: Evidence | None = None,
     ) -> Ranking:
-        """The signals and factors of all candidates, ordered by words and meaning, without scores."""
+        """The signals and factors of all candidates, ordered by words and meaning, without scores.
+
+        best, evidence: the best score by words, and evidence of others; by default those of the candidates.
+        """
         parts, facts = self.open_parts, self.open_parts.facts
         base = pool.base(weights.meaning)  # without the head, whose top documents are too alike to vote
         order = np.argsort(-base, kind="stable")
-        pool, base, best = pool.at(order), base[order], max(float(pool.lexical.max()), 1e-9)
+        pool, base, best = pool.at(order), base[order], max(best or float(pool.lexical.max()), 1e-9)
         rows, intent, idf = pool.rows, analysis.intent, analysis.idf
-        evidence = signals.gather_evidence(facts, rows, base)
+        evidence = evidence or signals.gather_evidence(facts, rows, base)
         consensus, inside = evidence.consensus, evidence.inside
         words, stems, files = facts.words, facts.words.stems, facts.file_roles
         joined = {
@@ -313,6 +337,31 @@ class HybridRanker(Ranker):
             "quality": signals.quality_factors(words, stems, rows, thin, settings.unfinished),
         }
         return Ranking(rows.tolist(), [], signals=values, factors=factors, features=features, evidence=evidence)
+
+    def _with_sections(
+        self,
+        ranking: Ranking,
+        best: float,
+        analysis: QueryAnalysis,
+        pool: Candidates,
+        text: str,
+        weights: Weights,
+        settings: Settings,
+    ) -> Ranking:
+        """The ranking of code, perhaps empty, and sections of prose. best: the best score of code by words."""
+        settings = replace(settings, outline=1.0)
+        in_words = analysis.intent.kind in ("how-to", "keywords")  # docs/manual.pdf in a message asks for nothing
+        words = analysis.intent.words if in_words else ()
+        if best and not signals.asks_for_prose(words):
+            pool = replace(pool, lexical=np.minimum(pool.lexical, best))
+        sections = self._score_signals(
+            analysis, pool, text, np.zeros(0, np.int64), weights, settings, best, ranking.evidence
+        )
+        roles = self.open_parts.facts.file_roles.roles_of(np.array(sections.rows, np.int64))
+        factor = signals.section_factors(roles, words, settings.section)
+        sections = replace(sections, factors={**sections.factors, "role": np.ones(len(roles)), "section": factor})
+        code = replace(ranking, factors={**ranking.factors, "section": np.ones(len(ranking.rows))})
+        return sections if not code.rows else code.joined(sections)
 
     def internals(self) -> Internals:
         """All of its parts."""

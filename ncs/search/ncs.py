@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,7 +89,7 @@ class NcsRanker(Ranker):
         tracked = track([*starts] * passes, self.name, total=passes * len(starts), unit="chunks")
         chunks = encoder.chunks(words, tracked)
         if self.centre:
-            self._mean = _mean(chunks, len(starts), dim)
+            self._mean = _mean(chunks, words, dim)
             chunks = center(chunks, self._mean)
         self._encoder = encoder
         self._vectors = Vectors([VectorIndex.build(chunks, dim, kind=choose_kind(self._choice, len(words)))])
@@ -149,11 +148,12 @@ class NcsRanker(Ranker):
         return self._encode_with(vocabulary, embeddings, idf), mean
 
 
-def _mean(chunks: Iterator[Matrix], n: int, dim: int) -> Matrix:
-    """The mean of the first n chunks' rows, [dim]."""
+def _mean(chunks: Iterator[Matrix], words: WordTable, dim: int) -> Matrix:
+    """The mean of the vectors of the documents that are learned from, [dim]."""
     total, rows = np.zeros(dim), 0
-    for vectors in islice(chunks, n):
-        total += vectors.sum(axis=0, dtype=np.float64)
-        rows += len(vectors)
+    for start, vectors in zip(range(0, len(words), CHUNK), chunks, strict=False):
+        learned = words.learned(start, start + len(vectors)) - start
+        total += vectors[learned].sum(axis=0, dtype=np.float64)
+        rows += len(learned)
     mean: Matrix = (total / max(1, rows)).astype(np.float32)
     return mean

@@ -6,7 +6,7 @@ import codecs
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,6 +55,12 @@ _MARKER = re.compile(
 )
 NOTEBOOK = ".ipynb"
 """The long lines of a notebook are the output of its cells, not code."""
+PROSE: Mapping[str, str] = {
+    **dict.fromkeys((".md", ".markdown", ".mdx"), "markdown"),
+    ".rst": "restructuredtext",
+    **dict.fromkeys((".adoc", ".asciidoc"), "asciidoc"),
+}
+"""Extension -> language of prose, in which a paragraph may be one long line."""
 _HEAD_LINES, _HEAD_BYTES, _BINARY_BYTES = 20, 4096, 8000
 _LONG_LINE = 300
 _LONG_SCRIPT_LINE = 110  # the mean at which GitHub's linguist calls a script minified
@@ -294,7 +300,7 @@ def reason_to_skip(path: str, data: bytes) -> str | None:
         return "binary"
     if is_generated(data):
         return "generated"
-    if len(data) > _MINIFIED_FROM and not path.endswith(NOTEBOOK):
+    if len(data) > _MINIFIED_FROM and not path.lower().endswith((NOTEBOOK, *PROSE)):
         limit = _LONG_SCRIPT_LINE if path.endswith(_SCRIPTS) else _LONG_LINE
         if len(data) > limit * (data.count(b"\n") + 1):
             return "minified"

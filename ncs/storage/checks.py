@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ncs.errors import IndexDamaged, reading
 from ncs.files import map_array
 from ncs.storage.duplicates import NearDuplicates
-from ncs.storage.file_roles import FOLDER, FileRoleTable
+from ncs.storage.file_roles import FOLDER, FileRoleTable, sections
 from ncs.storage.files import FileTable
 from ncs.storage.names import DEFINITIONS, USES, DefinitionTable, NameUses
 from ncs.storage.postings import PostingTable, TermStatistics
@@ -45,6 +45,7 @@ def _check_segment(path: Path, n: int) -> None:
     _check(NameUses.load(path / USES).is_sound(n))
     _check(DefinitionTable.load(path / DEFINITIONS).is_sound(n))
     _check(FileRoleTable.load(path / FOLDER).is_sound(n))
+    sections(path / FOLDER, n)
     _check(PostingTable.load(path / WORDS).is_sound(n))
 
 

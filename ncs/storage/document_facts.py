@@ -13,6 +13,7 @@ from ncs.storage.duplicates import Duplicates, NearDuplicates
 from ncs.storage.file_roles import FileRoles, write_file_roles
 from ncs.storage.names import DEFINITIONS, USES, Definitions, DefinitionTable, NameUses, Uses
 from ncs.storage.words import Words, WordTable
+from ncs.types import SECTION
 
 if TYPE_CHECKING:
     from ncs.storage.documents import DocumentTable
@@ -58,7 +59,8 @@ def write_facts(
 
 
 def write_languages(statistics: Path, documents: DocumentTable) -> None:
-    """Write the languages of nearly every document."""
-    counts = documents.counts()["languages"]
-    mostly = [name for name, count in counts.items() if count >= MOSTLY * len(documents)]
+    """Write the languages of nearly every document of code."""
+    code = ~documents.with_labels("kind", [SECTION])
+    names = documents.counts()["languages"] if code.any() else ()
+    mostly = [name for name in names if documents.with_labels("language", [name])[code].mean() >= MOSTLY]
     (statistics / FILE).write_text(json.dumps(mostly) + "\n", encoding="utf-8")

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.errors import reading
-from ncs.files import read_json
-from ncs.storage.arrays import ArrayTable, Number, are_below, are_offsets, gather, offsets_of, values_of
+from ncs.errors import IndexDamaged, reading
+from ncs.files import read_json, save_array
+from ncs.storage.arrays import ArrayTable, Number, are_below, are_offsets, gather, load_array, offsets_of, values_of
 from ncs.storage.words import WordTableBuilder, batch_words
 from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
+from ncs.types import SECTION
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,11 +28,14 @@ if TYPE_CHECKING:
     from ncs.types import Rows
 
 FOLDER, REPOSITORIES = "file_roles", "repositories.json"
-OUTLINES = frozenset({"class", "module", "block"})
-"""Kinds of documents that ncs.extract.outlines makes."""
+OUTLINES = frozenset({"class", "module", "block", SECTION})
+"""Kinds of documents that are no functions."""
+SECTIONS = "sections.npy"
+"""Mask of the sections of prose, bool [n]; a segment without sections has no such file."""
 SOURCE, TEST, EXAMPLE, ASIDE, SETTINGS = range(5)
 """Roles of a file: the product itself; tests; examples and benchmarks; stubs, vendored and generated code; what
-configures and builds it, read as text (ncs.extract.text_files)."""
+configures and builds it, read as text (ncs.extract.text_files). Of prose: changelogs are aside, what is in folders
+of examples is not."""
 
 _OF_TESTS = "test tests testing spec specs androidtest __tests__ testdata fixtures mocks __mocks__"
 _OF_EXAMPLES = "example examples sample samples demo demos benchmark benchmarks bench docs tutorial tutorials"
@@ -47,6 +51,9 @@ _TEST_FILE = re.compile(
 )
 _ASIDE_FILE = re.compile(r"\.(pb|pb2|generated|g|min)$|_pb2(_grpc)?$")
 _NAMELESS = frozenset({"__init__", "__main__", "index", "main", "mod", "lib", "init", "package-info"})
+_CHANGES = re.compile(
+    r"(?:^|/)(?:change(?:s|logs?)?|history|news|releases?(?:[_-]?notes?)?|whats[_-]?new)(?:[/_.-]|$)", re.IGNORECASE
+)
 _LEAST = 4
 """Minimum letters of a query word to match as a prefix: `auth` in `authentication`."""
 
@@ -58,9 +65,15 @@ def role(path: str) -> int:
     (0, 1, 1, 3)
     >>> role("deploy/Dockerfile"), role("scripts/hide.pl")
     (4, 0)
+    >>> role("docs/forms.md"), role("docs/changes.rst")
+    (0, 3)
     """
-    from ncs.extract.text_files import is_configuration  # at the build only: a query need not import it
+    from ncs.extract.sections import prose_language  # at the build only: a query need not import it
+    from ncs.extract.text_files import is_configuration
 
+    prose = prose_language(path) is not None
+    if prose and _CHANGES.search(path):
+        return ASIDE
     *folders, name = path.split("/")
     bare, _, extension = name.rpartition(".")
     bare = bare or name
@@ -69,7 +82,8 @@ def role(path: str) -> int:
     if extension == "pyi" or _ASIDE_FILE.search(bare):
         return ASIDE
     own = SETTINGS if is_configuration(path) else SOURCE
-    return max((own, *(_FOLDERS.get(folder.lower(), SOURCE) for folder in folders)), key=_WEIGHT.__getitem__)
+    best = max((own, *(_FOLDERS.get(folder.lower(), SOURCE) for folder in folders)), key=_WEIGHT.__getitem__)
+    return SOURCE if prose and best == EXAMPLE else best
 
 
 _WEIGHT = {SOURCE: 0, EXAMPLE: 1, SETTINGS: 2, ASIDE: 3, TEST: 4}
@@ -166,6 +180,8 @@ def write_file_roles(documents: DocumentTable, segment: Path) -> FileRoleTable:
         titles.offsets,
     )
     table.save(segment / FOLDER)
+    if (sections := documents.with_labels("kind", [SECTION])).any():
+        save_array(segment / FOLDER / SECTIONS, sections)
     (segment / FOLDER / REPOSITORIES).write_text(json.dumps(list(repositories)) + "\n", encoding="utf-8")
     return table
 
@@ -184,6 +200,10 @@ class FileRoles:
             np.array([numbers.setdefault(name, len(numbers)) for name in _repositories(folder)], np.int32)
             for folder in folders
         ]
+        masks = [sections(folder, len(table.file)) for folder, table in zip(folders, self._tables, strict=True)]
+        mask = np.concatenate(masks)
+        self.sections = mask if mask.any() else None
+        """Mask of the rows that are sections of prose, bool [n]; None where there are none."""
 
     def __len__(self) -> int:
         """Rows, tombstones included."""
@@ -213,6 +233,10 @@ class FileRoles:
         """Whether each row is a class or the top level of a file."""
         return gather(self._firsts, rows, lambda number, local: self._tables[number].outline[local])
 
+    def code(self) -> int:
+        """The number of rows that are no sections; of all where there are no others."""
+        return len(self) if self.sections is None else int(np.count_nonzero(~self.sections)) or len(self)
+
     def functions(self) -> NDArray[np.bool_]:
         """Mask of the rows that are functions, bool [n]."""
         return ~np.concatenate([table.outline for table in self._tables])
@@ -220,6 +244,15 @@ class FileRoles:
     def title_match(self, words: Mapping[str, float], rows: Rows) -> NDArray[np.float64]:
         """`FileRoleTable.title_match` of each row's file, [len(rows)]."""
         return gather(self._firsts, rows, lambda number, local: self._tables[number].title_match(words, local))
+
+
+def sections(folder: Path, documents: int) -> NDArray[np.bool_]:
+    """Mask of the sections of a segment, bool [documents]; raises IndexDamaged for one of another length."""
+    path = folder / SECTIONS
+    mask = load_array(path, np.bool_) if path.is_file() else np.zeros(documents, np.bool_)
+    if len(mask) != documents:
+        raise IndexDamaged(f"{path} does not fit {documents} documents; build the index again")
+    return mask
 
 
 def _repositories(folder: Path) -> list[str]:

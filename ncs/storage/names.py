@@ -261,7 +261,7 @@ class Definitions:
         return (definitions if live is None else definitions[:, live[definitions[0]]])[:, :MOST]
 
 
-_NAMELESS = frozenset({"initializer", "block"})
+_NAMELESS = frozenset({"initializer", "block", "section"})
 
 
 def _scope(qualified_name: str) -> int:

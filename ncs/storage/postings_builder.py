@@ -49,7 +49,8 @@ def build(
 ) -> Postings:
     """Postings over the fields that have a weight; raises BadInput for an unknown field or a bad parameter.
 
-    statistics: used for scores as they are; only new stems are counted here. None: count these documents.
+    statistics: used for scores as they are; only new stems are counted here. None: count these documents; sections of
+    prose only for stems that are nowhere else.
 
     The pairs of each chunk of documents lie in a temporary file, by stem, until all are counted; then each stem's are
     put behind one another. Where the words lie in a folder (WordTable.work_folder), so do these and the postings.
@@ -57,6 +58,7 @@ def build(
     fields = _weighted_fields(weights, k1, b)
     stems, stem_of = _stems(words.vocabulary)
     df, coded, length = np.zeros(len(stems), np.int64), np.zeros(len(stems), np.int64), np.zeros(len(words))
+    in_sections, sections = np.zeros(len(stems), np.int64), words.sections
     runs = []
     with TemporaryFile(dir=words.work_folder) as file:
         starts = range(0, len(words), CHUNK)
@@ -65,12 +67,19 @@ def build(
             stem, row, tf, in_code, length[start:stop] = _count(words, start, stop, fields, weights, stem_of)
             counts = np.bincount(stem, minlength=len(stems))
             df += counts
+            if sections is not None:
+                in_section = sections[start + row]
+                in_sections += np.bincount(stem[in_section], minlength=len(stems))
+                in_code &= ~in_section
             coded += np.bincount(stem[in_code], minlength=len(stems))
             present = np.flatnonzero(counts).astype(np.int32)
             runs.append((present, counts[present]))
             file.write((start + row).astype(np.int32).tobytes() + tf.tobytes())
-        share_in_code = (coded / np.maximum(df, 1)).astype(np.float32)
-        own = TermStatistics(stems, df, share_in_code, np.array([len(words), length.mean() if length.any() else 1.0]))
+        counted = np.where(df > in_sections, df - in_sections, df)
+        share_in_code = (coded / np.maximum(counted, 1)).astype(np.float32)
+        lengths = length[words.learned(0, len(words))]
+        corpus_size = np.array([len(lengths), lengths.mean() if lengths.any() else 1.0])
+        own = TermStatistics(stems, counted, share_in_code, corpus_size)
         corpus = statistics or own
         used = _document_frequency(own, corpus)
         idf = np.log1p(np.maximum(0.0, corpus.documents - used + 0.5) / (used + 0.5))

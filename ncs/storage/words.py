@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import IO
 
     from ncs.storage.snapshot import Snapshot
-    from ncs.types import Ids, Rows
+    from ncs.types import Ids, Mask, Rows
 
     BatchWords = tuple[Sequence[str], Ids, Ids]
     """Documents as `WordTableBuilder.add` takes them."""
@@ -37,9 +37,11 @@ class WordTable:
     ids: int32 [n_words]; offsets: int64 [n_documents * len(FIELDS) + 1], fields in the order of FIELDS.
     On disk: `words.ids.npy` and `words.offsets.npy`, memory-mapped when loaded.
     work_folder: where a build may write temporary files; None: anywhere.
+    sections: mask of the documents that are prose, of which statistics and embeddings learn nothing; None: none.
     """
 
     work_folder: Path | None = None
+    sections: Mask | None = None
 
     def __init__(self, vocabulary: Vocabulary, ids: Ids, offsets: Rows) -> None:
         self.vocabulary, self.ids, self.offsets = vocabulary, ids, offsets
@@ -72,6 +74,11 @@ class WordTable:
         """The table of rows start..stop."""
         offsets = self.offsets[start * len(FIELDS) : stop * len(FIELDS) + 1]
         return WordTable(self.vocabulary, self.ids[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+    def learned(self, start: int, stop: int) -> Rows:
+        """The rows of start..stop from which statistics and embeddings are learned."""
+        rows = np.arange(start, stop)
+        return rows if self.sections is None else rows[~self.sections[start:stop]]
 
     def is_sound(self, documents: int) -> bool:
         """Whether every value leads to one that exists, and there are so many documents."""

@@ -55,12 +55,14 @@ def test_a_file_without_a_program_in_its_first_line_is_no_script_and_every_progr
         ("justfile", "just"),
         ("PKGBUILD .bashrc", "bash"),
         ("deploy a.b/deploy", "script"),
-        (".hidden deploy.txt README.md notes.rst data.csv data.json a.log a.svg strings.xml .env", None),
+        ("README.md notes.markdown", "markdown"),
+        ("notes.rst", "restructuredtext"),
+        (".hidden deploy.txt LICENSE.md data.csv data.json a.log a.svg strings.xml .env", None),
         ("package-lock.json pnpm-lock.yaml yarn.lock locales/de.yml i18n/fr.properties", None),
         ("messages_de.properties tests/fixtures/a.yaml", None),
     ],
 )
-def test_the_name_says_what_reads_a_file_and_prose_data_lock_files_and_secrets_are_not_read(
+def test_the_name_says_what_reads_a_file_and_licenses_data_lock_files_and_secrets_are_not_read(
     names: str, reader: str | None
 ) -> None:
     for name in names.split():

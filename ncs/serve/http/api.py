@@ -68,7 +68,8 @@ class SearchRequest(_Filtered):
 
     query: QueryText = Field(description="What the function does, or its name.", examples=["hide soft keyboard"])
     ranker: Name = Field(DEFAULT_RANKER, description="bm25, ncs ...; some only where the build fitted them.")
-    functions_only: bool = Field(False, description="No classes, no top-level code.")
+    functions_only: bool = Field(False, description="No classes, no top-level code, no documents.")
+    content: Literal["all", "code", "docs"] | None = Field(None, description="Code, documents by section, or both.")
     min_confidence: float | None = Field(None, ge=0, le=1, description="Leave out hits less likely to be right.")
     unfold: bool = Field(False, description="Near duplicates as hits of their own.")
     explain: bool = Field(False, description="Explain each hit.")

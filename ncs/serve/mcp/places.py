@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ncs.errors import BadInput, NcsError
-from ncs.extract.readers import read, readable
+from ncs.extract.readers import read, readable_functions
 from ncs.files import read_regular
 from ncs.index import Index
 from ncs.search.highlight import query_stems
@@ -127,7 +127,7 @@ def scan(root: Path, text: str, k: int) -> list[Hit]:
     end = time.monotonic() + SCAN_SECONDS
 
     def matching_files() -> Iterator[tuple[int, SourceFile]]:
-        for file in walk([root], readable=readable):
+        for file in walk([root], readable=readable_functions):
             if time.monotonic() > end:
                 return
             matches = _words_in(words, file.data.decode("utf-8", "replace"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -92,6 +92,9 @@ class SearchCode(_Ranked):
 
     query: str = Field(min_length=1, max_length=MAX_QUERY, description="What the code does, or its name.")
     functions_only: bool = Field(False, description="Leave out classes and top-level code.")
+    content: Literal["all", "code", "docs"] | None = Field(
+        None, description="docs: sections of README and guides only, for how-to questions; code: none of them."
+    )
 
 
 class FindSimilar(_Ranked):
@@ -231,6 +234,7 @@ def _search(project: Project, index: Index | None, arguments: SearchCode) -> Map
     return ask(
         index, arguments.query, arguments.needed, ranker=DEFAULT_RANKER, language=arguments.language,
         repository=repository, path=path, functions_only=arguments.functions_only,
+        content=arguments.content,
     )  # fmt: skip
 
 

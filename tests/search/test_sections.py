@@ -1,0 +1,120 @@
+"""Sections of prose beside code: what is searched, what stands back, and that code does not notice them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ncs.cli.info import documents_text
+from ncs.errors import BadInput
+from ncs.index import Index
+from ncs.learn.embeddings import Embeddings
+from ncs.search.similar import function_at
+from ncs.storage.file_roles import FOLDER, SECTIONS
+
+CODE = {
+    "forms.py": 'def check_input(form):\n    """Check the input of a form."""\n    return form.validate()\n',
+    "files.py": "def read_settings(path):\n    with open(path) as file:\n        return parse(file)\n",
+    "send.py": "def send_mail(address, text):\n    return connect(address).send(text)\n",
+}
+GUIDE = """# Guide
+
+## Installation
+
+To install the program, get the wheel and put it into an environment of your own.
+
+## Checking input
+
+The input of a form is checked, rule by rule, when somebody sends it; check the input of a form first.
+
+```python
+check_input(form)
+```
+"""
+CHANGES = "# Changes\n\n## 2.0\n\nThe input of a form is checked, rule by rule, when somebody sends it to us.\n"
+
+
+def build(folder: Path, files: dict[str, str]) -> Index:
+    for name, text in files.items():
+        path = folder / "project" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return Index.build(folder / "project", folder / "index", workers=1)
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    return build(tmp_path_factory.mktemp("both"), {**CODE, "docs/guide.md": GUIDE, "CHANGELOG.md": CHANGES})
+
+
+def names(index: Index, text: str, **options: object) -> list[str]:
+    return [hit.document.qualified_name for hit in index.search(text, 10, **options)]  # type: ignore[arg-type]
+
+
+def test_code_leads_and_sections_follow(index: Index) -> None:
+    found = names(index, "check the input of a form")
+    assert found[0] == "check_input"
+    assert found.index("Guide > Checking input") < found.index("Changes > 2.0")
+
+
+def test_sections_lead_where_the_question_is_about_documents(index: Index) -> None:
+    assert names(index, "guide to checking input")[0] == "Guide > Checking input"
+    assert names(index, "how do I install it")[0] == "Guide > Installation"
+    assert names(index, "changelog rule by rule")[0].startswith("Changes")
+
+
+def test_a_message_with_a_path_does_not_ask_for_documents(index: Index) -> None:
+    assert names(index, "error: docs/manual.pdf: cannot check input of form")[0] == "check_input"
+
+
+def test_content_says_what_is_searched(index: Index) -> None:
+    text = "check the input of a form"
+    assert {hit.document.kind for hit in index.search(text, content="docs")} == {"section"}
+    for options in ({"content": "code"}, {"functions_only": True}, {"ranker": "bm25"}):
+        assert "check_input" in names(index, text, **options)
+        assert "Guide > Checking input" not in names(index, text, **options), options
+    for options in ({"kind": "section"}, {"language": "markdown"}, {"ranker": "bm25", "content": "all"}):
+        assert "Guide > Checking input" in names(index, text, **options), options
+    assert "Guide > Checking input" in names(index, text, ranker="bm25", kind="section")
+    with pytest.raises(BadInput, match="choose from all, code, docs"):
+        index.search(text, content="prose")
+
+
+def test_code_is_ranked_as_if_there_were_no_sections(index: Index, tmp_path: Path) -> None:
+    alone = build(tmp_path, CODE)
+    for text in ("check the input of a form", "read settings", "send"):
+        mine, its = index.search(text, content="code"), alone.search(text)
+        assert [hit.document.name for hit in mine] == [hit.document.name for hit in its]
+        assert np.allclose([hit.score for hit in mine], [hit.score for hit in its])
+    words, others = alone.words().vocabulary, index.words().vocabulary
+    ids = others.ids_of(list(words))
+    vectors = Embeddings.load(index.snapshot.statistics).vectors
+    assert np.allclose(vectors[ids], Embeddings.load(alone.snapshot.statistics).vectors, atol=1e-4)
+    assert not (alone.snapshot.segments[0].path / FOLDER / SECTIONS).exists()
+
+
+def test_a_heading_defines_nothing_and_is_not_similar_to_a_function(index: Index) -> None:
+    assert "Guide > Installation" not in names(index, "Installation", content="code")
+    function = function_at(index.snapshot.roots[0] / "forms.py", 2)
+    assert "section" not in {hit.document.kind for hit in index.similar(function)}
+
+
+def test_counts_name_sections(index: Index) -> None:
+    assert documents_text(index.description.counts) == "3 functions, 3 sections of documentation"
+
+
+def test_a_project_of_documents_alone_is_searched(tmp_path: Path) -> None:
+    alone = build(tmp_path, {"guide.md": GUIDE, "more.rst": f"Mail\n====\n\n{CHANGES[20:]}"})
+    assert names(alone, "get the wheel")[0] == "Guide > Installation"
+
+
+def test_updates_keep_sections(tmp_path: Path) -> None:
+    build(tmp_path, {**CODE, "docs/guide.md": GUIDE}).close()
+    (tmp_path / "project" / "new.md").write_text(
+        "# Mail\n\nLetters are sent by pigeon, whatever the weather is like over the sea.\n"
+    )
+    updated, _ = Index.update(tmp_path / "index", workers=1)
+    assert names(updated, "sent by pigeon", content="docs")[0] == "Mail"
+    assert "Mail" not in names(updated, "sent by pigeon", content="code")
