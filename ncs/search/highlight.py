@@ -209,7 +209,8 @@ def has_file_lines(hit: Mapping[str, Any]) -> bool:
     older version built may not be.
     """
     code: str = hit["code"]
-    return code.count("\n") == hit["end_line"] - hit["start_line"]
+    lines: int = hit["end_line"] - hit["start_line"]
+    return code.count("\n") == lines
 
 
 def _ranges(lines: Sequence[int]) -> list[tuple[int, int]]:

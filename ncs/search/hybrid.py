@@ -23,8 +23,8 @@ opens with that number and with the share of candidates that fit. The candidates
 ncs.search.signals.
 
 Sections of prose have candidates of their own, so that none takes the place of code, and are no evidence for code.
-Their scores are on its scale: `lexical` is BM25 divided by that of the best code. Unless a query asks for documents,
-it is 1 at most, and they stand back by the factor `section`.
+Their scores are on its scale: `lexical` is BM25 divided by that of the best code, 1 at most. Unless a query asks for
+documents, they stand back by the factor `section`.
 """
 
 from __future__ import annotations
@@ -352,8 +352,7 @@ class HybridRanker(Ranker):
         settings = replace(settings, outline=1.0)
         in_words = analysis.intent.kind in ("how-to", "keywords")  # docs/manual.pdf in a message asks for nothing
         words = analysis.intent.words if in_words else ()
-        if best and not signals.asks_for_prose(words):
-            pool = replace(pool, lexical=np.minimum(pool.lexical, best))
+        pool = replace(pool, lexical=np.minimum(pool.lexical, best or np.inf))
         sections = self._score_signals(
             analysis, pool, text, np.zeros(0, np.int64), weights, settings, best, ranking.evidence
         )

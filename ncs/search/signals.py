@@ -172,7 +172,7 @@ OPPOSITES: Mapping[str, str] = {a: b for pair in _PAIRS for a, b in (pair, rever
 
 
 def name_overlap(
-    table: WordReader, stems: Stems, rows: Rows, idf: Mapping[str, float], joined: Mapping[str, float] = {}
+    table: WordReader, stems: Stems, rows: Rows, idf: Mapping[str, float], joined: Mapping[str, float] | None = None
 ) -> Scores:
     """recall**2 * precision of each row's name, 0 to 1, [len(rows)]. joined: stem of neighboring words written as one
     -> what both count.
@@ -185,7 +185,7 @@ def name_overlap(
     total = sum(idf.values())
     if not total or not len(ids):
         return np.zeros(len(rows))
-    idf = {**joined, **idf}
+    idf = {**(joined or {}), **idf}
     shared, _ = _find_terms(stems, ids, idf)
     precision = np.diff(np.searchsorted(shared, offsets)) / np.maximum(np.diff(offsets), 1)
     ids, offsets = table.select_rows(("name", "scope"), rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -76,14 +77,22 @@ def test_saturation_is_the_greedy_choice(documents: list[tuple[int, int]], k: in
     assert saturated(scores, files, k, factor=factor) == expected
 
 
-def test_a_name_agrees_where_it_has_the_query_and_nothing_else() -> None:
+def test_a_name_agrees_where_it_has_the_query_with_its_scope_and_nothing_else() -> None:
     words = table(
         "name: hide soft keyboard", "name: hide", "name: hide soft keyboard when scrolled", "name: open", "doc: hide",
-        "name: hide hide",
+        "name: hide hide", "name: hide; scope: soft keyboard", "name: open; scope: hide soft keyboard",
+        "name: hide softkeyboard",
     )  # fmt: skip
     idf = {"hide": 1.0, "soft": 2.0, "keyboard": 1.0}
-    overlap = signals.name_overlap(words, Stems(words.vocabulary), np.arange(6), idf)
-    assert overlap == pytest.approx([1, math.sqrt(1 / 4), 3 / 5, 0, 0, math.sqrt(1 / 4)])
+    overlap = partial(signals.name_overlap, words, Stems(words.vocabulary), np.arange(9), idf)
+    assert overlap() == pytest.approx([1, 1 / 16, 3 / 5, 0, 0, 1 / 16, 1, 0, 1 / 32])
+    assert overlap({"softkeyboard": 3.0})[8] == 1
+
+
+def test_a_short_function_stands_back_inside_one_project_unless_its_name_is_the_query() -> None:
+    lengths, name = np.array([9, 9, 500]), np.array([0.0, 1.0, 0.0])
+    assert signals.length_factors(lengths, 1.0, name) == pytest.approx([(1 / 9) ** 0.25, 1, 1])
+    assert signals.length_factors(lengths, 0.0, name).tolist() == [1, 1, 1]
 
 
 CONVERSIONS = ("int to string", "string to int", "string from int", "to string", "sort")
