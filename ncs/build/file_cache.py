@@ -22,7 +22,7 @@ from ncs.config import BuildConfig
 from ncs.errors import reading
 from ncs.extract import LANGUAGES
 from ncs.storage.documents import NAME, DocumentTable
-from ncs.storage.files import DIGEST_BYTES, FILES, FileEntry, FileTable
+from ncs.storage.files import DIGEST_BYTES, FILES, FileEntry, FileTable, home_of
 from ncs.storage.names import USES, NameUses
 from ncs.storage.snapshot import Segment
 from ncs.storage.words import WordTable
@@ -61,7 +61,7 @@ class FileCache:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self._segments = [_CachedSegment(segment) for segment in snapshot.segments]
+        self._segments = [_CachedSegment(segment, home_of(snapshot.folder)) for segment in snapshot.segments]
         self._firsts = list(accumulate((len(each.entries) for each in self._segments), initial=0))
         self.entries = [entry for segment in self._segments for entry in segment.entries]
         self._dead = np.concatenate([segment.dead for segment in self._segments])
@@ -138,11 +138,12 @@ class FileCache:
 class _CachedSegment:
     """The files of one segment, by their local numbers."""
 
-    def __init__(self, segment: Segment) -> None:
+    def __init__(self, segment: Segment, home: str = "") -> None:
+        """home: of `FileTable.entries`."""
         self.name, self._path = segment.name, segment.path
         self.table = FileTable.of_segment(segment.path)
         with reading(segment.path / FILES):
-            self.entries = self.table.entries()
+            self.entries = self.table.entries(home)
         self.began = int(self.table.began[0])
         self.dead = np.zeros(len(self.entries), np.bool_)
         self.dead[segment.dead_files] = True

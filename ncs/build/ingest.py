@@ -169,13 +169,13 @@ class Collector:
         self._words.add(*originals.words)
         self._uses.add(*originals.uses)
 
-    def finish(self, began: int = 0) -> CollectedDocuments:
-        """Close the database and save the words of all batches in one table. began: see `FileTable`."""
+    def finish(self, began: int = 0, home: str = "") -> CollectedDocuments:
+        """Close the database and save the words of all batches in one table. began, home: of `FileTableBuilder`."""
         self._writer.finish()
         words = self._words.finish()
         if os.name == "nt":
             words.save(self._folder)
-        return CollectedDocuments(words, name_uses(self._uses.finish()), self._files.finish(began))
+        return CollectedDocuments(words, name_uses(self._uses.finish()), self._files.finish(began, home))
 
 
 def ingest(
@@ -186,10 +186,12 @@ def ingest(
     cache: FileCache | None = None,
     *,
     began: int = 0,
+    home: str = "",
 ) -> CollectedDocuments:
     """Documents, words and the file table of a new segment, in the order of the files.
 
-    began: when reading did, in nanoseconds since 1970. Raises MovedError where a cached file has another name.
+    began: when reading did, in nanoseconds since 1970; home: of `FileTableBuilder.finish`. Raises MovedError where a
+    cached file has another name.
     """
     with Collector(segment, config.deduplicate) as collector:
         merger = _Merger(collector, cache)
@@ -202,7 +204,7 @@ def ingest(
         ):
             merger.add(extraction)
         merger.copy_cached()
-        return collector.finish(began)
+        return collector.finish(began, home)
 
 
 class _Merger:

@@ -37,7 +37,7 @@ from ncs.storage.commit import open_writer
 from ncs.storage.document_facts import write_facts, write_languages
 from ncs.storage.documents import NAME, DocumentTable
 from ncs.storage.file_roles import FOLDER, FileRoleTable
-from ncs.storage.files import BROKEN, FAILED, FILES, FileEntry, FileTable
+from ncs.storage.files import BROKEN, FAILED, FILES, FileEntry, FileTable, home_of
 from ncs.storage.snapshot import PENDING, SEGMENTS, STATISTICS, Description, Snapshot, open_snapshot, read_description
 from ncs.storage.trust import check_trust, stored_root
 from ncs.storage.words import WordTable
@@ -153,7 +153,8 @@ def _read_sources(
     if request.ingest is None:
         files = request.files(skipped, cache.is_unchanged if cache else None)
         files = request.track(files, "reading functions", total=total, unit="files")
-        collected = ingest(files, segment, request.config, request.workers, cache, began=began)
+        home = home_of(segment.parents[1])
+        collected = ingest(files, segment, request.config, request.workers, cache, began=began, home=home)
     else:
         collected = request.ingest(request, skipped, segment)
     if not len(collected.words):

@@ -21,7 +21,7 @@ from ncs.build.pipeline import (
     skipped_counts,
     versions,
 )
-from ncs.build.request import BeforeCommit, Changes, Difference, Request, find_changes, request_of
+from ncs.build.request import BeforeCommit, Changes, Difference, Request, find_changes, request_of, with_names
 from ncs.extract.readers import skip_reason
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
@@ -29,7 +29,7 @@ from ncs.sources import Origin, Skipped, SourceFile
 from ncs.storage.commit import open_writer
 from ncs.storage.document_facts import write_facts
 from ncs.storage.documents import NAME, DocumentTable
-from ncs.storage.files import FILES
+from ncs.storage.files import FILES, home_of
 from ncs.storage.snapshot import PENDING, SEGMENTS, Snapshot, open_snapshot
 
 if TYPE_CHECKING:
@@ -67,15 +67,15 @@ def update(
     while outcome == OVERTAKEN:
         with open_snapshot(folder, lambda snapshot: snapshot) as snapshot:
             description = snapshot.description
+            cache = FileCache(snapshot)
             request = replace(
-                request_of(description, folder),
+                with_names(request_of(description, folder), cache),
                 workers=workers,
                 force=force,
                 track=track,
                 before_commit=before_commit,
             )
             skipped = Skipped(reason_of=skip_reason)
-            cache = FileCache(snapshot)
             difference = find_changes(cache, request, paths=paths, skipped=skipped)
             pending = PENDING in description.counts
             if retrain or compact or pending or not is_reusable(snapshot, request.config):
@@ -116,7 +116,8 @@ def _write_update(cache: FileCache, request: Request, difference: Difference, sk
         if files or merged:
             segment = writer.new_folder(SEGMENTS)
             with clock("extract"):
-                collected = ingest([*merged, *files], segment, request.config, request.workers, cache, began=began)
+                every, home = [*merged, *files], home_of(snapshot.folder)
+                collected = ingest(every, segment, request.config, request.workers, cache, began=began, home=home)
             collected.files_read.save(segment / FILES)
             segments.append((segment, len(collected.words)))
             with DocumentTable(segment / NAME) as documents:

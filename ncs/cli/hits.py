@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ncs.cli.paths import from_here
 from ncs.console import count, is_fancy, one_line, rich_console, say, show_json, show_text, visible
 from ncs.errors import BadInput
 from ncs.search.explain import query_lines, reasons_lines
@@ -199,17 +199,16 @@ def show_vimgrep(answer: Answer, snapshot: Snapshot, *, quiet: bool = False) -> 
 
 
 def vimgrep_line(hit: Mapping[str, Any], locator: SourceLocator) -> str | None:
-    """path:line:column:text of a hit's name; the path is relative below the working directory, columns count bytes.
+    """path:line:column:text of a hit's name; the path is relative to the working directory, columns count bytes.
 
     None where there is no file, and where its name would break the line or steer a terminal.
     """
     source = locator.locate(hit)
     if source is None or visible(str(source.path)) != str(source.path).replace("\n", ""):
         return None
-    path = Path(os.path.relpath(source.path)) if source.path.is_relative_to(Path.cwd()) else source.path
     below, at = name_position(source.lines, hit["name"])
     text = source.lines[below]
-    return f"{path}:{source.line + below}:{len(text[:at].encode()) + 1}:{visible(text.rstrip())}"
+    return f"{from_here(source.path)}:{source.line + below}:{len(text[:at].encode()) + 1}:{visible(text.rstrip())}"
 
 
 def name_position(lines: Sequence[str], name: str) -> tuple[int, int]:

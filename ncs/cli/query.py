@@ -11,6 +11,7 @@ from typer import Argument, Option
 
 from ncs.cli import options
 from ncs.cli.hits import choose_format, show
+from ncs.cli.paths import with_files
 from ncs.console import say
 from ncs.errors import BadInput
 from ncs.search.locate_source import SourceLocator
@@ -120,6 +121,7 @@ def _show(
     answer: Answer, index: Index, form: str, open_hit: int | None, *, code: bool, all_lines: bool, quiet: bool
 ) -> None:
     """Print the hits, or open one in an editor; then notes on stderr, and the exit status."""
+    answer = with_files(answer, index.snapshot)
     if open_hit is None:
         count = show(answer, form, index.snapshot, code=code, all_lines=all_lines, quiet=quiet)
     else:

@@ -30,6 +30,7 @@ from ncs.sources import Skipped
 from ncs.sources.filters import MAX_NOTES
 from ncs.sources.repositories import address_of, is_address
 from ncs.sources.roots import Names, check_roots
+from ncs.storage.files import home_of
 
 LOCAL = "local"
 """In place of a scheduler's address: workers of this machine."""
@@ -62,7 +63,7 @@ def ingest_on_cluster(
             merge.submit(root)
         for part, answer, reason in request.track(tasks.done(), "reading repositories", unit="repositories"):
             merge.add(part, answer, reason)
-        return collector.finish(began)
+        return collector.finish(began, home_of(segment.parents[1]))
 
 
 def job_settings(request: Request, roots: Sequence[Part]) -> dict[str, Any]:
