@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import compress
 from operator import itemgetter
@@ -52,6 +52,14 @@ class Batch:
     digests: Sequence[bytes]
     words: BatchWords
     uses: BatchWords
+
+    def renamed(self, names: Mapping[str, str]) -> Batch:
+        """The documents with other names of their repositories, by the old ones."""
+        if not names:
+            return self
+        new = [(names.get(each[1], each[1]), each) for each in self.packed]
+        packed = [(each[0] and name + each[0][len(each[1]) :], name, *each[2:]) for name, each in new]
+        return replace(self, packed=packed)
 
     def select(self, keep: NDArray[np.bool_]) -> Batch:
         """Some of the documents, without words that only the others have."""

@@ -53,6 +53,7 @@ def update(
     compact: bool = False,
     workers: int | None = None,
     force: bool = False,
+    extend_only: bool = False,
     track: Track = silent,
     before_commit: BeforeCommit | None = None,
 ) -> Changes:
@@ -60,7 +61,7 @@ def update(
 
     paths: files that may have changed; None: all are checked. Scores use the statistics of the last build. With many
     tombstones or later segments, or with `compact`, the index is built again as one segment with new statistics;
-    fastText vectors are kept unless `retrain`.
+    fastText vectors are kept unless `retrain`. extend_only: where that is due, nothing is written.
     Raises what opening and building an index raise, and BadInput for an index that was not made of files.
     """
     outcome = OVERTAKEN
@@ -84,7 +85,7 @@ def update(
                 outcome = _write_update(cache, request, difference, None if paths is not None else skipped)
             else:
                 outcome = WRITTEN
-    if outcome == BUILD_DUE:
+    if outcome == BUILD_DUE and not extend_only:
         keep_vectors = description.counts.get("embeddings") == "fasttext" and not retrain
         build(request, folder, keep_vectors=keep_vectors)
     return difference.changes

@@ -122,7 +122,8 @@ def full_place(place: str, home: str) -> str:
     >>> full_place("a.py", "/me/app"), full_place("/x/a.py", "/me/app"), full_place("s3://x/a.py", "/me/app")
     ('/me/app/a.py', '/x/a.py', 's3://x/a.py')
     """
-    return place if not place or "://" in place or Path(place).is_absolute() else home + os.sep + place
+    stays = not place or "://" in place or os.path.isabs(place)  # noqa: PTH117  (for every file of an index)
+    return place if stays else home + os.sep + place
 
 
 class FileTableBuilder:
