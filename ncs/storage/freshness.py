@@ -20,7 +20,7 @@ from ncs.storage.snapshot import PENDING, read_description
 if TYPE_CHECKING:
     from ncs.storage.snapshot import Snapshot
 
-MOST_FILES = 20_000
+MOST_FILES = 10_000
 """Files whose stamps are read before a query; an index of more is not checked."""
 SEEN = "seen.json"
 """The state in which the files were compared last, and how many had changed; no part of a snapshot."""

@@ -11,6 +11,7 @@ import pytest
 
 from ncs.build import ingest
 from ncs.errors import IndexNotFound
+from ncs.extract import extract_files
 from ncs.extract.readers import readable
 from ncs.index import Index
 from ncs.sources import Skipped, walk
@@ -87,7 +88,7 @@ def test_an_index_is_looked_for_up_to_the_root_of_an_inner_work_tree(main: Path)
 def test_a_build_in_a_work_tree_takes_over_the_unchanged_files_of_the_main_one(
     main: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tree, read, extract_files = main / INNER, list[str](), ingest.extract_files
+    tree, read = main / INNER, list[str]()
 
     def spy(files: Any, **options: Any) -> Any:
         return extract_files((read.append(file.path) or file for file in files), **options)  # type: ignore[func-returns-value]
