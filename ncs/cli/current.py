@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ncs.cli import options
 from ncs.console import count, one_line, say, tracker
-from ncs.errors import IndexNotFound, NcsError
+from ncs.errors import BROKEN, IndexNotFound, NcsError
 from ncs.storage.freshness import known_changes, state_of
 from ncs.storage.snapshot import DEFAULT_NAME, SNAPSHOT
 
@@ -46,7 +46,7 @@ def _behind(snapshot: Snapshot) -> int | None:
         from ncs.build.freshness import catch_up  # not where nothing has changed
 
         return catch_up(snapshot, state)
-    except (NcsError, OSError, ValueError, RuntimeError):
+    except (NcsError, OSError, RuntimeError, *BROKEN):
         return 0
 
 

@@ -21,8 +21,8 @@ def test_query_prints_the_function_its_place_and_its_code(demo: Path) -> None:
     run = ncs("query", HIDE, "-k", "2", cwd=demo / "repos" / "app" / "src")  # the index is found above
     assert (run.returncode, run.stderr) == (0, "")
     lines = run.stdout.splitlines()
-    assert lines[0].startswith("1. Keyboards.hideSoftKeyboard  repos/app/src/Keyboards.java:11  ")
-    assert lines[1] == "   also at copy/src/Keyboards.java:11"
+    assert lines[0].startswith("1. Keyboards.hideSoftKeyboard  Keyboards.java:11  ")
+    assert lines[1] == "   also at ../../copy/src/Keyboards.java:11"
     assert "    13      manager.hideSoftInputFromWindow(activity.getCurrentFocus().getWindowToken(), 0);" in lines
     assert "\x1b" not in run.stdout
 
