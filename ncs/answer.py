@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from ncs.console import count
@@ -11,6 +11,7 @@ from ncs.index import Filters, Index
 from ncs.learn.confidence import is_confident, likelihood
 from ncs.learn.embeddings import LEAST_DOCUMENTS
 from ncs.search.highlight import excerpt, matched_words, message_lines, query_stems
+from ncs.search.locate_source import locator_of
 from ncs.search.ranking import Ranking
 from ncs.search.traces import lines_of, read_trace
 from ncs.storage.snapshot import FORMAT, PENDING
@@ -106,7 +107,9 @@ def ask_similar(index: Index, place: str, k: int = 10, *, code: bool = True, **f
 
     file, line = parse_place(place)
     function = run_limited(function_at, file.absolute(), line, str(file))  # its process may be in another folder
-    return similar_to(index, function, place, k, code=code, **filters)
+    name = locator_of(index.snapshot).name_of(file.resolve())  # its folder may have been renamed since the build
+    answer = similar_to(index, replace(function, path=name or function.path), place, k, code=code, **filters)
+    return {**answer, "function": {**answer["function"], "path": function.path}}
 
 
 def similar_to(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from hashlib import blake2b
 from itertools import accumulate
@@ -21,8 +21,9 @@ from ncs.build.ingest import RUN, Batch
 from ncs.config import BuildConfig
 from ncs.errors import reading
 from ncs.extract import LANGUAGES
+from ncs.sources import repository_names
 from ncs.storage.documents import NAME, DocumentTable
-from ncs.storage.files import DIGEST_BYTES, FILES, FileEntry, FileTable
+from ncs.storage.files import DIGEST_BYTES, FILES, FileEntry, FileTable, home_of
 from ncs.storage.names import USES, NameUses
 from ncs.storage.snapshot import Segment
 from ncs.storage.words import WordTable
@@ -59,16 +60,24 @@ class FileCache:
     entries: all files, dead ones too. numbers: (repository, path) -> number of each live file, in order.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, names: Mapping[str, str] | None = None) -> None:
+        """names: other names for the repositories in these folders."""
         self.snapshot = snapshot
-        self._segments = [_CachedSegment(segment) for segment in snapshot.segments]
+        self._segments = [_CachedSegment(segment, home_of(snapshot.folder)) for segment in snapshot.segments]
         self._firsts = list(accumulate((len(each.entries) for each in self._segments), initial=0))
         self.entries = [entry for segment in self._segments for entry in segment.entries]
+        old = repository_names((each.repository, each.path, each.place) for each in self.entries) if names else {}
+        self._names = {old[at]: name for at, name in (names or {}).items() if old.get(at, name) != name}
+        if self._names:
+            self.entries = [each._replace(repository=self._named(each.repository)) for each in self.entries]
         self._dead = np.concatenate([segment.dead for segment in self._segments])
         live: list[int] = np.flatnonzero(~self._dead).tolist()
         self.numbers = {(self.entries[number].repository, self.entries[number].path): number for number in live}
         self._by_place = {self.entries[number].place: number for number in live}
         self._reused = np.zeros(len(self.entries), np.bool_)
+
+    def _named(self, repository: str) -> str:
+        return self._names.get(repository, repository)
 
     def is_unchanged(self, origin: Origin) -> bool:
         """Whether the file at this place is the one in the index, by its stamp."""
@@ -100,7 +109,8 @@ class FileCache:
     def batch(self, number: int, n: int) -> tuple[Batch, NDArray[np.int64]]:
         """The documents of n adjacent files from this number on, and which of them each document is in."""
         segment, first = self._locate(number)
-        return segment.batch(first, n)
+        batch, owners = segment.batch(first, n)
+        return batch.renamed(self._names), owners
 
     def _locate(self, number: int) -> tuple[_CachedSegment, int]:
         at = bisect_right(self._firsts, number) - 1
@@ -138,11 +148,12 @@ class FileCache:
 class _CachedSegment:
     """The files of one segment, by their local numbers."""
 
-    def __init__(self, segment: Segment) -> None:
+    def __init__(self, segment: Segment, home: str = "") -> None:
+        """home: of `FileTable.entries`."""
         self.name, self._path = segment.name, segment.path
         self.table = FileTable.of_segment(segment.path)
         with reading(segment.path / FILES):
-            self.entries = self.table.entries()
+            self.entries = self.table.entries(home)
         self.began = int(self.table.began[0])
         self.dead = np.zeros(len(self.entries), np.bool_)
         self.dead[segment.dead_files] = True

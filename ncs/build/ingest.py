@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import compress
 from operator import itemgetter
@@ -52,6 +52,14 @@ class Batch:
     digests: Sequence[bytes]
     words: BatchWords
     uses: BatchWords
+
+    def renamed(self, names: Mapping[str, str]) -> Batch:
+        """The documents with other names of their repositories, by the old ones."""
+        if not names:
+            return self
+        new = [(names.get(each[1], each[1]), each) for each in self.packed]
+        packed = [(each[0] and name + each[0][len(each[1]) :], name, *each[2:]) for name, each in new]
+        return replace(self, packed=packed)
 
     def select(self, keep: NDArray[np.bool_]) -> Batch:
         """Some of the documents, without words that only the others have."""
@@ -169,13 +177,13 @@ class Collector:
         self._words.add(*originals.words)
         self._uses.add(*originals.uses)
 
-    def finish(self, began: int = 0) -> CollectedDocuments:
-        """Close the database and save the words of all batches in one table. began: see `FileTable`."""
+    def finish(self, began: int = 0, home: str = "") -> CollectedDocuments:
+        """Close the database and save the words of all batches in one table. began, home: of `FileTableBuilder`."""
         self._writer.finish()
         words = self._words.finish()
         if os.name == "nt":
             words.save(self._folder)
-        return CollectedDocuments(words, name_uses(self._uses.finish()), self._files.finish(began))
+        return CollectedDocuments(words, name_uses(self._uses.finish()), self._files.finish(began, home))
 
 
 def ingest(
@@ -186,10 +194,12 @@ def ingest(
     cache: FileCache | None = None,
     *,
     began: int = 0,
+    home: str = "",
 ) -> CollectedDocuments:
     """Documents, words and the file table of a new segment, in the order of the files.
 
-    began: when reading did, in nanoseconds since 1970. Raises MovedError where a cached file has another name.
+    began: when reading did, in nanoseconds since 1970; home: of `FileTableBuilder.finish`. Raises MovedError where a
+    cached file has another name.
     """
     with Collector(segment, config.deduplicate) as collector:
         merger = _Merger(collector, cache)
@@ -202,7 +212,7 @@ def ingest(
         ):
             merger.add(extraction)
         merger.copy_cached()
-        return collector.finish(began)
+        return collector.finish(began, home)
 
 
 class _Merger:

@@ -32,13 +32,22 @@ from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.rankers import FITTED, HEAD, Ranker, create_ranker, read_ranker, requested_ranker
 from ncs.sources import Skipped, count
-from ncs.sources.repositories import address_of, is_address
+from ncs.sources.repositories import Repository, address_of, is_address, main_work_tree
 from ncs.storage.commit import open_writer
 from ncs.storage.document_facts import write_facts, write_languages
 from ncs.storage.documents import NAME, DocumentTable
 from ncs.storage.file_roles import FOLDER, FileRoleTable
-from ncs.storage.files import BROKEN, FAILED, FILES, FileEntry, FileTable
-from ncs.storage.snapshot import PENDING, SEGMENTS, STATISTICS, Description, Snapshot, open_snapshot, read_description
+from ncs.storage.files import BROKEN, FAILED, FILES, FileEntry, FileTable, home_of
+from ncs.storage.snapshot import (
+    DEFAULT_NAME,
+    PENDING,
+    SEGMENTS,
+    STATISTICS,
+    Description,
+    Snapshot,
+    open_snapshot,
+    read_description,
+)
 from ncs.storage.trust import check_trust, stored_root
 from ncs.storage.words import WordTable
 from ncs.types import SECTION
@@ -97,7 +106,7 @@ def build(request: Request, folder: Path, *, keep_vectors: bool = False, use_cac
         with open_writer(folder, needed_bytes=SPACE * size, anew=True) as writer, ExitStack() as stack:
             segment, step = writer.new_folder(SEGMENTS), _Build(writer, request, rankers, skipped, keep_vectors)
             with step.clock("extract"):
-                cache = _open_cache(folder, config, stack) if use_cache and request.ingest is None else None
+                cache = _open_cache(folder, request, stack) if use_cache and request.ingest is None else None
                 collected = _read_sources(request, skipped, segment, cache, total, began)
             check_memory(request.memory, config, len(collected.words), len(collected.words.vocabulary))
             step.learn(segment, collected)
@@ -138,13 +147,20 @@ def _statistics(folder: Path) -> Path | None:
     return None
 
 
-def _open_cache(folder: Path, config: BuildConfig, stack: ExitStack) -> FileCache | None:
-    """The files of the existing index that can be reused; None without an index, or with one that is damaged or not
-    trusted.
+def _open_cache(folder: Path, request: Request, stack: ExitStack) -> FileCache | None:
+    """The files that can be reused of the existing index or, in a linked work tree, of that of the main one; None
+    without an index, or with one that is damaged or not trusted.
     """
-    with suppress(NcsError, OSError):
-        snapshot = stack.enter_context(open_snapshot(folder, lambda snapshot: snapshot))
-        return FileCache(snapshot) if not snapshot.distrust and is_reusable(snapshot, config) else None
+    root = request.roots[0].resolve()
+    top, main = Repository("folder", root), main_work_tree(root)
+    for tree, index in ((root, folder), (main, main and main / DEFAULT_NAME)):
+        if tree is None or index is None:
+            continue
+        names = request.names or ({str(tree): top.name} if len(request.roots) == 1 else {})
+        with suppress(NcsError, OSError):
+            snapshot = stack.enter_context(open_snapshot(index, lambda snapshot: snapshot))
+            if not snapshot.distrust and is_reusable(snapshot, request.config):
+                return FileCache(snapshot, names)
     return None
 
 
@@ -154,7 +170,8 @@ def _read_sources(
     if request.ingest is None:
         files = request.files(skipped, cache.is_unchanged if cache else None)
         files = request.track(files, "reading functions", total=total, unit="files")
-        collected = ingest(files, segment, request.config, request.workers, cache, began=began)
+        home = home_of(segment.parents[1])
+        collected = ingest(files, segment, request.config, request.workers, cache, began=began, home=home)
     else:
         collected = request.ingest(request, skipped, segment)
     if not len(collected.words):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,8 @@ class Request:
     memory: int | None = None
     """Bytes that the build may use, all processes together (ncs.build.memory)."""
     before_commit: BeforeCommit | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Names that repositories have already, by their folder or archive."""
 
     def readable(self) -> Callable[[str], Readable]:
         """Whether a file is read, by its path."""
@@ -57,11 +59,10 @@ class Request:
         skipped: Skipped,
         is_unchanged: Callable[[Origin], bool] | None = None,
         scope: Scope | None = None,
-        names: Mapping[str, str] | None = None,
     ) -> Iterator[SourceFile]:
         """Its source files in order; those that are unchanged come without their contents.
 
-        scope: the files to check, None for all; names: of known repositories."""
+        scope: the files to check, None for all."""
         return walk(
             self.roots,
             readable=self.readable(),
@@ -70,7 +71,7 @@ class Request:
             skipped=skipped,
             is_unchanged=is_unchanged or (lambda origin: False),
             scope=scope,
-            names=names,
+            names=self.names,
         )
 
 
@@ -111,6 +112,17 @@ def request_of(description: Description, folder: Path) -> Request:
     return Request(roots, BuildConfig.of(description))
 
 
+def with_names(request: Request, cache: FileCache, *, all_names: bool = False) -> Request:
+    """The request with the names that its roots have in an index, also where their folder was renamed since.
+
+    all_names: those of the repositories below them, too: an update of a few files does not see them all.
+    """
+    entries = (cache.entries[number] for number in cache.numbers.values())
+    names = repository_names((each.repository, each.path, each.place) for each in entries if each.place)
+    tops = {str(folder) for root in request.roots for folder in (root, root.parent)}  # the root may be a file
+    return replace(request, names={at: name for at, name in names.items() if all_names or at in tops})
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """The result of `find_changes`.
@@ -141,11 +153,11 @@ def find_changes(
     began = time.time_ns()
     missing = {name: cache.entries[number] for name, number in cache.numbers.items()}
     scope = None if paths is None else Scope.of(map(str, paths))
-    names = repository_names((each.repository, each.path, each.place) for each in missing.values() if each.place)
+    request = with_names(request, cache, all_names=scope is not None)
     added, changed = list[tuple[str, str]](), list[tuple[str, str]]()
     files, unchanged, complete = list["SourceFile"](), 0, True
     ends = None if seconds is None else time.monotonic() + seconds
-    for file in request.files(skipped or Skipped(), cache.is_unchanged, scope, names if scope else None):
+    for file in request.files(skipped or Skipped(), cache.is_unchanged, scope):
         name = file.repository, file.path
         entry = missing.pop(name, None)
         if file.unchanged or (entry is not None and entry.digest == FileEntry.of(file).digest):

@@ -21,7 +21,7 @@ from ncs.build.pipeline import (
     skipped_counts,
     versions,
 )
-from ncs.build.request import BeforeCommit, Changes, Difference, Request, find_changes, request_of
+from ncs.build.request import BeforeCommit, Changes, Difference, Request, find_changes, request_of, with_names
 from ncs.extract.readers import skip_reason
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
@@ -29,7 +29,7 @@ from ncs.sources import Origin, Skipped, SourceFile
 from ncs.storage.commit import open_writer
 from ncs.storage.document_facts import write_facts
 from ncs.storage.documents import NAME, DocumentTable
-from ncs.storage.files import FILES
+from ncs.storage.files import FILES, home_of
 from ncs.storage.snapshot import PENDING, SEGMENTS, Snapshot, open_snapshot
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def update(
     compact: bool = False,
     workers: int | None = None,
     force: bool = False,
+    extend_only: bool = False,
     track: Track = silent,
     before_commit: BeforeCommit | None = None,
 ) -> Changes:
@@ -60,22 +61,22 @@ def update(
 
     paths: files that may have changed; None: all are checked. Scores use the statistics of the last build. With many
     tombstones or later segments, or with `compact`, the index is built again as one segment with new statistics;
-    fastText vectors are kept unless `retrain`.
+    fastText vectors are kept unless `retrain`. extend_only: where that is due, nothing is written.
     Raises what opening and building an index raise, and BadInput for an index that was not made of files.
     """
     outcome = OVERTAKEN
     while outcome == OVERTAKEN:
         with open_snapshot(folder, lambda snapshot: snapshot) as snapshot:
             description = snapshot.description
+            cache = FileCache(snapshot)
             request = replace(
-                request_of(description, folder),
+                with_names(request_of(description, folder), cache),
                 workers=workers,
                 force=force,
                 track=track,
                 before_commit=before_commit,
             )
             skipped = Skipped(reason_of=skip_reason)
-            cache = FileCache(snapshot)
             difference = find_changes(cache, request, paths=paths, skipped=skipped)
             pending = PENDING in description.counts
             if retrain or compact or pending or not is_reusable(snapshot, request.config):
@@ -84,7 +85,7 @@ def update(
                 outcome = _write_update(cache, request, difference, None if paths is not None else skipped)
             else:
                 outcome = WRITTEN
-    if outcome == BUILD_DUE:
+    if outcome == BUILD_DUE and not extend_only:
         keep_vectors = description.counts.get("embeddings") == "fasttext" and not retrain
         build(request, folder, keep_vectors=keep_vectors)
     return difference.changes
@@ -116,7 +117,8 @@ def _write_update(cache: FileCache, request: Request, difference: Difference, sk
         if files or merged:
             segment = writer.new_folder(SEGMENTS)
             with clock("extract"):
-                collected = ingest([*merged, *files], segment, request.config, request.workers, cache, began=began)
+                every, home = [*merged, *files], home_of(snapshot.folder)
+                collected = ingest(every, segment, request.config, request.workers, cache, began=began, home=home)
             collected.files_read.save(segment / FILES)
             segments.append((segment, len(collected.words)))
             with DocumentTable(segment / NAME) as documents:

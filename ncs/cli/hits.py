@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ncs.cli.paths import from_here
 from ncs.console import count, is_fancy, one_line, rich_console, say, show_json, show_text, visible
 from ncs.errors import BadInput
 from ncs.search.explain import query_lines, reasons_lines
@@ -196,7 +196,7 @@ def show_vimgrep(answer: Answer, snapshot: Snapshot, *, quiet: bool = False) -> 
 
 
 def vimgrep_lines(hit: Mapping[str, Any], locator: SourceLocator, names: Sequence[str] = ()) -> list[str]:
-    """path:line:column:text of a hit's name, or with `names` of each of its `lines`; the path is relative below the
+    """path:line:column:text of a hit's name, or with `names` of each of its `lines`; the path is relative to the
     working directory, columns count bytes.
 
     None where there is no file, and where its name would break the line or steer a terminal.
@@ -204,7 +204,7 @@ def vimgrep_lines(hit: Mapping[str, Any], locator: SourceLocator, names: Sequenc
     source = locator.locate(hit)
     if source is None or visible(str(source.path)) != str(source.path).replace("\n", ""):
         return []
-    path = Path(os.path.relpath(source.path)) if source.path.is_relative_to(Path.cwd()) else source.path
+    path = from_here(source.path)
     if names:
         used = [number - hit["start_line"] for number in hit["lines"]]
         marks = [(at, name_marks(source.lines[at], names)) for at in used if at < len(source.lines)]

@@ -10,7 +10,9 @@ import typer
 from typer import Argument, Option
 
 from ncs.cli import options
+from ncs.cli.current import open_current
 from ncs.cli.hits import choose_format, show
+from ncs.cli.paths import with_files
 from ncs.console import say
 from ncs.errors import BadInput
 from ncs.search.locate_source import SourceLocator
@@ -54,6 +56,8 @@ def query(
     unfold: Annotated[bool, Option("--unfold", help="Near duplicates as hits of their own.")] = False,
     open_hit: options.Open = None,
     index: options.IndexOption = None,
+    no_update: Annotated[bool, Option("--no-update", help="Do not look for changed files first.")] = False,
+    build: Annotated[bool, Option("--build", help="Build an index of this project where there is none.")] = False,
     store: options.Store = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -64,7 +68,7 @@ def query(
     from ncs.answer import ask
 
     form = choose_format(form, as_json=as_json, jsonl=jsonl)
-    with options.open_index(index, store) as opened_index:
+    with open_current(index, store, update=not no_update, build=build, quiet=quiet) as opened_index:
         answer = ask(
             opened_index, _read(text), max(k, open_hit or 0), ranker=ranker,
             language=options.language_in(opened_index, language), repository=repository, path=path, kind=kind,
@@ -121,6 +125,7 @@ def _show(
     answer: Answer, index: Index, form: str, open_hit: int | None, *, code: bool, all_lines: bool, quiet: bool
 ) -> None:
     """Print the hits, or open one in an editor; then notes on stderr, and the exit status."""
+    answer = with_files(answer, index.snapshot)
     if open_hit is None:
         count = show(answer, form, index.snapshot, code=code, all_lines=all_lines, quiet=quiet)
     else:

@@ -11,7 +11,9 @@ import typer
 from typer import Argument, Option
 
 from ncs.cli import options
+from ncs.cli.current import open_current
 from ncs.cli.hits import choose_format, link_to, show
+from ncs.cli.paths import with_files
 from ncs.console import one_line, rich_console, say, show_json, show_text
 from ncs.search.highlight import name_marks
 from ncs.search.locate_source import SourceLocator
@@ -50,11 +52,12 @@ def find_definitions(
     from ncs.answer import definitions_of
 
     form = choose_format(form, as_json=as_json, jsonl=jsonl)
-    with options.open_index(index) as opened_index:
+    with open_current(index, None, update=True, build=False, quiet=quiet) as opened_index:
         answer = definitions_of(
             opened_index, _name_in(opened_index, name), k, language=options.language_in(opened_index, language),
             repository=repository, path=path, kind=kind, code=not no_code or form == "vimgrep",
         )  # fmt: skip
+        answer = with_files(answer, opened_index.snapshot, "definitions")
         hits = {"query": name, "hits": answer["definitions"]}
         if form == "json":
             show_json(answer)
@@ -84,11 +87,12 @@ def find_references(
     from ncs.answer import references_to
 
     form = choose_format(form, as_json=as_json, jsonl=jsonl)
-    with options.open_index(index) as opened_index:
+    with open_current(index, None, update=True, build=False, quiet=quiet) as opened_index:
         answer = references_to(
             opened_index, _name_in(opened_index, name), k, language=options.language_in(opened_index, language),
             repository=repository, path=path, kind=kind, code=not no_code or form == "vimgrep",
         )  # fmt: skip
+        answer = with_files(answer, opened_index.snapshot, "references")
         if form == "json":
             show_json(answer)
         elif form in ("jsonl", "vimgrep"):

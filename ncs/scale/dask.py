@@ -16,13 +16,13 @@ import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from ncs.build.file_cache import made_by, segment_batches
-from ncs.build.ingest import Batch, CollectedDocuments, Collector
+from ncs.build.ingest import CollectedDocuments, Collector
 from ncs.build.request import Request
 from ncs.errors import MissingExtra, NcsError, SourceError
 from ncs.scale.dask_worker import BAD_SOURCE, REFUSED, REPORT, SEGMENT, SETTINGS, Key, Part, is_archive, read
@@ -30,6 +30,7 @@ from ncs.sources import Skipped
 from ncs.sources.filters import MAX_NOTES
 from ncs.sources.repositories import address_of, is_address
 from ncs.sources.roots import Names, check_roots
+from ncs.storage.files import home_of
 
 LOCAL = "local"
 """In place of a scheduler's address: workers of this machine."""
@@ -62,7 +63,7 @@ def ingest_on_cluster(
             merge.submit(root)
         for part, answer, reason in request.track(tasks.done(), "reading repositories", unit="repositories"):
             merge.add(part, answer, reason)
-        return collector.finish(began)
+        return collector.finish(began, home_of(segment.parents[1]))
 
 
 def job_settings(request: Request, roots: Sequence[Part]) -> dict[str, Any]:
@@ -131,18 +132,11 @@ class _Merge:
             for line in report["notes"]:
                 self._skipped.note(line)
             for batch, entries, owners in segment_batches(Path(room)):
-                name = part.name(self._names)
-                self._collector.add(_renamed(batch, name), [each._replace(repository=name) for each in entries], owners)
+                name = part.name(self._names)  # a worker does not know which names are in use
+                names = {each.repository: name for each in entries}
+                files = [each._replace(repository=name) for each in entries]
+                self._collector.add(batch.renamed(names), files, owners)
         path.unlink()
-
-
-def _renamed(batch: Batch, name: str) -> Batch:
-    """The documents with another repository name: a worker does not know which names are in use."""
-    old = next((each[1] for each in batch.packed), name)
-    if old == name:
-        return batch
-    packed = [(each[0] and name + each[0][len(old) :], name, *each[2:]) for each in batch.packed]
-    return replace(batch, packed=packed)
 
 
 class Tasks:

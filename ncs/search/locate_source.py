@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.files import read_regular
-from ncs.storage.files import FileTable
+from ncs.storage.files import FileTable, full_place, home_of, stored_place
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +46,8 @@ class SourceLocator:
     def __init__(self, snapshot: Snapshot) -> None:
         """The file tables are read on first use."""
         self._snapshot = snapshot
-        self.roots = (snapshot.folder.resolve().parent,) if snapshot.distrust else snapshot.roots
+        self._home = home_of(snapshot.folder)
+        self.roots = (Path(self._home),) if snapshot.distrust else snapshot.roots
 
     @cached_property
     def _tables(self) -> list[tuple[FileTable, NDArray[np.int64]]]:
@@ -56,14 +57,15 @@ class SourceLocator:
     def path_of(self, repository: str, path: str) -> Path | None:
         """The file of a repository and path in the index; None if it does not exist below the roots."""
         row = self._find({"repository": repository, "path": path})
-        if row is None or not (file := Path(row[2])).is_absolute() or not file.is_file():
+        if row is None or not (file := Path(full_place(row[2], self._home))).is_absolute() or not file.is_file():
             return None
         real = file.resolve()
         return file if any(real.is_relative_to(root) for root in self.roots) else None
 
     def name_of(self, file: Path) -> str | None:
         """repository/path of a file on this machine; None if it is not indexed."""
-        row = self._find({"place": str(file)})
+        places = dict.fromkeys([stored_place(str(file), self._home), str(file)])  # of an older ncs: absolute
+        row = next(filter(None, (self._find({"place": place}) for place in places)), None)
         return f"{row[0]}/{row[1]}" if row else None
 
     def _find(self, values: Mapping[str, str]) -> list[str] | None:

@@ -26,8 +26,10 @@ def light_background() -> bool:
 
 
 def place(hit: Mapping[str, Any]) -> str:
-    """repository/path:line."""
-    return one_line(f"{hit['repository']}/{hit['path']}:{hit['start_line']}")
+    """path:line; the path opens from the working directory where `ncs.cli.paths` found its file, else it is
+    repository/path.
+    """
+    return one_line(f"{hit.get('file') or '/'.join((hit['repository'], hit['path']))}:{hit['start_line']}")
 
 
 def heading(hit: Mapping[str, Any]) -> str:

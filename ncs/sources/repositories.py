@@ -140,6 +140,49 @@ def _names(git_dir: Path, common: Path, folder: Path) -> bool:
     return work_tree is not None and (git_dir / work_tree[1].strip().strip('"')).resolve() == folder
 
 
+def is_inner_work_tree(folder: Path) -> bool:
+    """Whether a folder is a linked work tree that lies in another work tree of its repository."""
+    around = map(common_directory, folder.parents if _linked(folder) else ())
+    return any(common is not None and is_linked_to(folder, common) for common in around)
+
+
+def is_linked_to(folder: Path, common: Path) -> bool:
+    """Whether a folder is a linked work tree of a work tree with this `.git`, also where both were moved or copied.
+
+    A work tree of a bare repository is none: nothing else holds its files.
+    """
+    linked = _linked(folder)
+    if linked is None or common.name != ".git":
+        return False
+    try:
+        named = (linked / _line(linked / "gitdir")).resolve() == folder / ".git"
+    except (OSError, ValueError, RuntimeError):
+        named = False
+    of = linked.resolve().parents[1] if named else common
+    return of == common and (common / "worktrees" / linked.name).is_dir()
+
+
+def main_work_tree(folder: Path) -> Path | None:
+    """The work tree that a linked one belongs to; None for any other folder."""
+    git = _git_directory(folder, folder / ".git", folder) if _linked(folder) else None
+    return git.common.parent if git is not None and is_linked_to(folder, git.common) else None
+
+
+def _linked(folder: Path) -> Path | None:
+    """The folder that a linked work tree names in `.git`, `worktrees/NAME` of its repository; None for others."""
+    try:
+        path = folder / _line(folder / ".git").removeprefix("gitdir:").strip()
+    except (OSError, ValueError):  # for one, a folder
+        return None
+    return path if path.parent.name == "worktrees" else None
+
+
+def common_directory(folder: Path) -> Path | None:
+    """The `.git` of a work tree, or of the one that a linked work tree belongs to, by its name; None for others."""
+    git_dir, linked = folder / ".git", _linked(folder)
+    return git_dir.resolve() if git_dir.is_dir() else linked.resolve().parents[1] if linked is not None else None
+
+
 def settings(common: Path) -> str:
     """The text of a repository's own settings; "" where it has none."""
     try:

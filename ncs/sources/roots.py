@@ -18,6 +18,7 @@ from ncs.sources.repositories import (
     Repository,
     archive_suffix,
     display_folder,
+    is_linked_to,
     looks_bare,
     plain_folder,
     repository_at,
@@ -188,6 +189,7 @@ def _files_of_folder(
     if repository.git is not None and not repository.subfolder:
         ignores = ignores.with_git(filter.rules(ignore.load, repository.git.exclude_file, repository.prefix))
     bare = repository.kind == "folder" and not repository.subfolder
+    common = repository.git.common if repository.git is not None else None
     at = len(str(repository.path / "x")) - 1
     stack = [_entries(str(repository.path), repository.prefix, ignores, filter, None)]
     while stack:
@@ -201,7 +203,7 @@ def _files_of_folder(
             continue
         if is_folder:
             if filter.reaches(entry.path) and filter.folder(path + "/", ignores):
-                stack.append(_entries(entry.path, path + "/", ignores, filter, discovered, bare))
+                stack.append(_entries(entry.path, path + "/", ignores, filter, discovered, bare, common))
         elif (
             repository.kind == "folder"
             and path == entry.name
@@ -215,12 +217,19 @@ def _files_of_folder(
 
 
 def _entries(
-    folder: str, prefix: str, ignores: Ignores, filter: Filter, discovered: Discovered | None, bare: bool = True
+    folder: str,
+    prefix: str,
+    ignores: Ignores,
+    filter: Filter,
+    discovered: Discovered | None,
+    bare: bool = True,
+    common: Path | None = None,
 ) -> Iterator[tuple[Entry, bool, Ignores]]:
     """(entry, whether it is a folder, the rules that hold here) in the order of full paths.
 
     Nothing of a folder that is a repository, a virtual environment or an index, but for the top (discovered: None).
-    bare: whether bare repositories are repositories here.
+    bare: whether bare repositories are repositories here. common: of the repository around, whose linked work trees are
+    skipped.
     """
     try:
         with os.scandir(folder) as scan:
@@ -231,7 +240,10 @@ def _entries(
     if discovered is not None:
         may_be = ".git" in entries or "objects" in entries  # a Path for every folder is slow
         if may_be and (repository := repository_at(Path(folder), entries, prefix, ignores, bare=bare)):
-            discovered(repository)
+            if common is not None and is_linked_to(Path(folder), common):
+                filter.skipped.add("linked work trees")
+            else:
+                discovered(repository)
             return
         if may_be and not bare and looks_bare(Path(folder), entries):
             filter.skipped.note(

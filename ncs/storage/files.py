@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -48,6 +49,8 @@ class FileEntry(NamedTuple):
 class FileTable(ArrayTable):
     """The files of a segment in the order they were read; on disk in `<segment>/files/`.
 
+    Places are relative to the folder that holds the index where they lie below it, so that both can be moved.
+
     File i has the documents rows[i]..rows[i + 1] and the copies copies[i]..copies[i + 1] of documents in earlier files.
     """
 
@@ -83,15 +86,44 @@ class FileTable(ArrayTable):
         folder = segment / FILES
         return cls.load(folder) if folder.is_dir() else FileTableBuilder().finish()
 
-    def entries(self) -> list[FileEntry]:
-        """All files; raises ValueError or IndexError for damaged texts."""
+    def entries(self, home: str = "") -> list[FileEntry]:
+        """All files; raises ValueError or IndexError for damaged texts. home: the folder that holds the index, which
+        makes places absolute; "" leaves them as stored.
+        """
         texts = json.loads(f"[{','.join(self.texts)}]")
-        names = [[texts[id] for id in column.tolist()] for column in self._names()]
+        repositories, paths, places, stamps = ([texts[id] for id in column.tolist()] for column in self._names())
+        if home:
+            places = [full_place(place, home) for place in places]
         digests = (digest.tobytes() for digest in self.digest)
-        return list(map(FileEntry, *names, digests, self.bytes.tolist(), self.state.tolist()))
+        states = self.state.tolist()
+        return list(map(FileEntry, repositories, paths, places, stamps, digests, self.bytes.tolist(), states))
 
     def _names(self) -> tuple[NDArray[np.int32], ...]:
         return self.repository, self.path, self.place, self.stamp
+
+
+def home_of(index: Path) -> str:
+    """The folder that holds an index folder."""
+    return str(index.resolve().parent)
+
+
+def stored_place(place: str, home: str) -> str:
+    """A place as an index stores it: relative where it lies below the folder that holds the index.
+
+    >>> stored_place("/me/app/a.py", "/me/app"), stored_place("/me/other/a.py", "/me/app")
+    ('a.py', '/me/other/a.py')
+    """
+    return place.removeprefix(home + os.sep) if home else place
+
+
+def full_place(place: str, home: str) -> str:
+    """A stored place as a path; addresses, and the empty place of a document without a file, stay.
+
+    >>> full_place("a.py", "/me/app"), full_place("/x/a.py", "/me/app"), full_place("s3://x/a.py", "/me/app")
+    ('/me/app/a.py', '/x/a.py', 's3://x/a.py')
+    """
+    stays = not place or "://" in place or os.path.isabs(place)  # noqa: PTH117  (for every file of an index)
+    return place if stays else home + os.sep + place
 
 
 class FileTableBuilder:
@@ -109,10 +141,13 @@ class FileTableBuilder:
         counts = [np.bincount(owners[which], minlength=size) for which in (unique, ~unique)]
         self._counts.append(np.array(counts, np.int64).reshape(2, size))
 
-    def finish(self, began: int = 0) -> FileTable:
-        """The table; began: when reading began, in nanoseconds since 1970."""
+    def finish(self, began: int = 0, home: str = "") -> FileTable:
+        """The table; began: when reading began, in nanoseconds since 1970; home: the folder that holds the index, ""
+        for a part that is written elsewhere.
+        """
         texts: dict[str, int] = {}
-        numbers = [texts.setdefault(json.dumps(text), len(texts)) for entry in self._entries for text in entry[:4]]
+        names = ((each.repository, each.path, stored_place(each.place, home), each.stamp) for each in self._entries)
+        numbers = [texts.setdefault(json.dumps(text), len(texts)) for entry in names for text in entry]
         vocabulary, ids = Vocabulary.numbered(texts)
         repository, path, place, stamp = ids[np.array(numbers, np.int64)].reshape(-1, 4).T
         rows, copies = np.concatenate([np.zeros((2, 0), np.int64), *self._counts], axis=1)

@@ -331,6 +331,7 @@ def read_description(folder: Path) -> Description:
 def find_index(start: Path) -> Path:
     """The `.ncs` folder in `start` or the nearest folder above, as git finds its repository.
 
+    A linked work tree that lies in another one has an index of its own: the other one's does not hold its files.
     Raises IndexNotFound, and IndexFolderError where it leads elsewhere or another user owns it.
     """
     start = start.resolve()
@@ -339,7 +340,17 @@ def find_index(start: Path) -> Path:
         if (index / SNAPSHOT).is_file():
             check_place(index)
             return index
+        if _is_inner_work_tree(folder):
+            raise IndexNotFound(f"no index in {folder}, which is a work tree of its own; make one with: ncs build .")
     raise IndexNotFound(f"no index in {start} or above; make one with: ncs build .")
+
+
+def _is_inner_work_tree(folder: Path) -> bool:
+    if not (folder / ".git").is_file():
+        return False
+    from ncs.sources.repositories import is_inner_work_tree  # nearly no query needs it
+
+    return is_inner_work_tree(folder)
 
 
 def rebuild(folder: Path) -> str:

@@ -21,8 +21,8 @@ def test_query_prints_the_function_its_place_and_its_code(demo: Path) -> None:
     run = ncs("query", HIDE, "-k", "2", cwd=demo / "repos" / "app" / "src")  # the index is found above
     assert (run.returncode, run.stderr) == (0, "")
     lines = run.stdout.splitlines()
-    assert lines[0].startswith("1. Keyboards.hideSoftKeyboard  app/src/Keyboards.java:11  ")
-    assert lines[1] == "   also at copy/src/Keyboards.java:11"
+    assert lines[0].startswith("1. Keyboards.hideSoftKeyboard  Keyboards.java:11  ")
+    assert lines[1] == "   also at ../../copy/src/Keyboards.java:11"
     assert "    13      manager.hideSoftInputFromWindow(activity.getCurrentFocus().getWindowToken(), 0);" in lines
     assert "\x1b" not in run.stdout
 
@@ -55,7 +55,7 @@ def test_explain_says_what_the_score_is_the_sum_of(demo: Path) -> None:
 def test_an_unknown_word_is_read_as_the_nearest_known_one_and_the_note_says_so(demo: Path) -> None:
     run = invoke("query", "the keybord", "-k", "1", cwd=demo)
     assert run.returncode == 0
-    assert run.stdout.startswith("1. Keyboards.hideSoftKeyboard  app/src/Keyboards.java:11  ")
+    assert run.stdout.startswith("1. Keyboards.hideSoftKeyboard  repos/app/src/Keyboards.java:11  ")
     assert run.stderr == "ncs: no match for 'keybord'; searching for 'keyboard'\n"
 
 
@@ -82,7 +82,7 @@ def test_a_trace_is_read_from_stdin_without_notes_about_its_values(demo: Path) -
     command = [sys.executable, "-m", "ncs.cli", "query", "-", "-n", "1", "--no-code"]
     run = subprocess.run(command, cwd=demo, input=trace, capture_output=True, check=False, timeout=LONG)
     assert (run.returncode, run.stderr) == (0, b"")
-    assert run.stdout.startswith(b"1. Keyboards.hideSoftKeyboard  app/src/Keyboards.java:11  ")
+    assert run.stdout.startswith(b"1. Keyboards.hideSoftKeyboard  repos/app/src/Keyboards.java:11  ")
     log = b"\xff line\n" * 10_000 + trace
     run = subprocess.run(command, cwd=demo, input=log, capture_output=True, check=False, timeout=LONG)
     assert run.stdout.startswith(b"1. Keyboards.hideSoftKeyboard  ")

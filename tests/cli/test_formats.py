@@ -93,9 +93,9 @@ def test_a_table_into_a_pipe_has_no_escapes_and_80_columns(query: Query) -> None
     lines = query("hide soft keyboard", "--format", "table").stdout.splitlines()
     assert re.fullmatch(r" 1  Keyboards\.hideSoftKeyboard  (strong|likely)", lines[0])
     assert lines[1:] == [
-        "    app/src/Keyboards.java:11",
+        "    repos/app/src/Keyboards.java:11",
         "    matched: hide, soft, keyboard",
-        "    also at copy/src/Keyboards.java:11",
+        "    also at repos/copy/src/Keyboards.java:11",
         "    11 public static void hideSoftKeyboard(Activity activity) {",
         "    12     InputMethodManager manager = (InputMethodManager) activity.getSystem…",
         "    13     manager.hideSoftInputFromWindow(activity.getCurrentFocus().getWindow…",
@@ -110,7 +110,7 @@ def test_a_table_into_a_pipe_has_no_escapes_and_80_columns(query: Query) -> None
 def test_forced_colors_come_with_a_link_to_the_line(query: Query, home: Path) -> None:
     output = query("hide soft keyboard", FORCE_COLOR="1").stdout
     address = f"file://{gethostname()}{home}/repos/app/src/Keyboards.java#11"
-    assert re.search(rf"\x1b\]8;id=\d+;{re.escape(address)}\x1b\\\x1b\[32mapp/src/Keyboards\.java:11", output)
+    assert re.search(rf"\x1b\]8;id=\d+;{re.escape(address)}\x1b\\\x1b\[32mrepos/app/src/Keyboards\.java:11", output)
     archived = query("unique archived dock", FORCE_COLOR="1").stdout
     assert "\x1b[32mpacked/dock.py:1" in archived
     assert "\x1b]8" not in archived

@@ -67,7 +67,7 @@ def test_json_is_one_object_or_a_line_for_each(home: Path) -> None:
 
 def test_a_definition_is_shown_as_a_hit(home: Path) -> None:
     run = invoke("def", "src/app/view.py::pad", cwd=home / "src")
-    assert run.stdout == "1. View.pad  src/app/view.py:2  exact\n     2  def pad(self, n):\n     3      return n\n\n"
+    assert run.stdout == "1. View.pad  app/view.py:2  exact\n     2  def pad(self, n):\n     3      return n\n\n"
     assert invoke("def", "app/view.py::pad", cwd=home / "src").stdout == run.stdout  # a path from here
     assert invoke("def", "View", "--format", "vimgrep", cwd=home).stdout == "src/app/view.py:1:7:class View:\n"
 

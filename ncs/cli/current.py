@@ -1,0 +1,98 @@
+"""The index that a query asks: found or built, and brought up to date first where little has changed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ncs.cli import options
+from ncs.console import count, one_line, say, tracker
+from ncs.errors import BROKEN, IndexNotFound, NcsError
+from ncs.storage.freshness import known_changes, state_of
+from ncs.storage.snapshot import DEFAULT_NAME, SNAPSHOT
+
+if TYPE_CHECKING:
+    from ncs.index import Index
+    from ncs.storage.snapshot import Snapshot
+
+
+def open_current(index: Path | None, store: str | None, *, update: bool, build: bool, quiet: bool) -> Index:
+    """The index, open. update: take small changes of its sources in first; build: make one where there is none.
+
+    A line says where it stays behind, or is of another work tree. Raises what `options.open_index` and a build raise.
+    """
+    folder = _folder(index, build=build, quiet=quiet)
+    opened = options.open_index(folder, store)
+    behind = 0 if store or not update else _behind(opened.snapshot)
+    if behind is None:
+        opened.close()
+        opened = options.open_index(folder, store)
+    elif behind and not quiet:
+        say(f"ncs: the index is behind: {count(behind, 'file')} changed; run ncs update")
+    if not quiet and (other := _other_work_tree(opened.snapshot)):
+        say(f"ncs: this index is of {other}, another work tree of this repository")
+    return opened
+
+
+def _behind(snapshot: Snapshot) -> int | None:
+    """How many files the index is behind; None where it was updated just now. Whatever fails, what stands answers."""
+    try:
+        state = state_of(snapshot)
+        if state is None or state.current:
+            return 0
+        if (known := known_changes(snapshot, state)) is not None:
+            return known
+        from ncs.build.freshness import catch_up  # not where nothing has changed
+
+        return catch_up(snapshot, state)
+    except (NcsError, OSError, RuntimeError, *BROKEN):
+        return 0
+
+
+def _folder(index: Path | None, *, build: bool, quiet: bool) -> Path:
+    """The folder of the index, which is built where there is none and the user wants it."""
+    try:
+        folder = options.index_folder(index)
+    except IndexNotFound as error:
+        root = _project(Path.cwd())
+        if not (build or _agreed(f"no index here; build one for {root} (y/N)? ")):
+            raise IndexNotFound(f"{error}, or with the query: ncs query --build") from None
+        folder = root / DEFAULT_NAME
+    else:
+        if not build or (folder / SNAPSHOT).exists():
+            return folder
+        root = _project(Path.cwd())
+    from ncs.index import Index
+    from ncs.storage.trust import check_place
+
+    if index is None:
+        check_place(folder)
+    Index.build(root, folder, track=tracker(quiet)).close()
+    return folder
+
+
+def _project(here: Path) -> Path:
+    """The git work tree around a folder, else the folder itself."""
+    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+
+
+def _agreed(question: str) -> bool:
+    """Whether a person at the terminal says yes."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    sys.stderr.write(one_line(question))
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _other_work_tree(snapshot: Snapshot) -> Path | None:
+    """The work tree of this repository that an index is of, where it is not the one of the working directory."""
+    here, roots = _project(Path.cwd()), snapshot.roots
+    tops = {_project(root) for root in roots}
+    if not roots or here in tops or not (here / ".git").exists():
+        return None
+    from ncs.sources.repositories import common_directory
+
+    common = common_directory(here)
+    return next((top for top in tops if common is not None and common_directory(top) == common), None)

@@ -1,0 +1,154 @@
+"""Whether the files of an index are as they were when it read them: by their stamps, cheap enough before each query."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ncs.errors import reading
+from ncs.files import read_regular, replace_file
+from ncs.storage.files import FILES, FileTable, full_place, home_of
+from ncs.storage.snapshot import PENDING, read_description
+
+if TYPE_CHECKING:
+    from ncs.storage.snapshot import Snapshot
+
+MOST_FILES = 10_000
+"""Files whose stamps are read before a query; an index of more is not checked."""
+SEEN = "seen.json"
+"""The state in which the files were compared last, and how many had changed; no part of a snapshot."""
+_SEEN_BYTES = 1000
+_IGNORE_FILES = (".gitignore", ".ncsignore")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """digest: of all stamps. current: whether they are those of the index, and nothing beside its files is new."""
+
+    digest: str
+    current: bool
+
+
+def state_of(snapshot: Snapshot) -> State | None:
+    """The state of the files of an index, of the folders that hold them, and of the ignore files of its roots.
+
+    A new file is seen by the folder that holds it, so not in a folder without a file of the index. What was read from
+    git's objects is not looked at. None where an index is not to be updated: one that is not trusted, not complete,
+    read-only, too large, or without its sources.
+    """
+    roots, counts = snapshot.roots, snapshot.description.counts
+    fit = counts.get("files", 0) <= MOST_FILES and PENDING not in counts and os.access(snapshot.folder, os.W_OK)
+    if not (fit and roots and all(root.exists() for root in roots)):
+        return None
+    archives: dict[str, str] = {}
+    stamps, folders, current = list[str](), set[str](), True
+    expected, began = _stamps(snapshot)
+    for place, stamp in expected.items():
+        folder = place.rpartition(os.sep)[0]
+        now = archives.get(folder) or _stamp(place)
+        if now is None:
+            now = archives[folder] = _stamp_above(folder)
+        elif folder not in archives:
+            folders.add(folder)
+        stamps.append(now)
+        current &= now == stamp
+    if not any(stamps):  # the index was copied without its sources
+        return None
+    folders |= _above(folders, {str(root) for root in roots})
+    ignores = [_stamp(f"{root}{os.sep}{name}") or "" for root in roots for name in _IGNORE_FILES]
+    edited = any(int(time) >= began for stamp in ignores for time in stamp.split(":")[1:])
+    times = {folder: _time(folder) for folder in sorted(folders)}
+    known = expected.keys() | folders | {str(snapshot.folder.resolve())}
+    new = any(time >= began and _has_new(folder, known, began) for folder, time in times.items())
+    text = json.dumps([stamps, list(times.items()), ignores])
+    return State(blake2b(text.encode(), digest_size=16).hexdigest(), current and not edited and not new)
+
+
+def known_changes(snapshot: Snapshot, state: State) -> int | None:
+    """How many files had changed when they were compared in this state; None where they were not."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        seen = json.loads(read_regular(snapshot.folder / SEEN, _SEEN_BYTES, follow=False))
+        if seen["state"] == state.digest and seen["snapshot"] == snapshot.description.number:
+            return int(seen["changed"])
+    return None
+
+
+def remember(snapshot: Snapshot, state: State, changed: int) -> None:
+    """Let `known_changes` answer; without effect where that cannot be written or the index has changed meanwhile."""
+    with suppress(OSError):
+        number = snapshot.description.number
+        if read_description(snapshot.folder).number == number:
+            content = {"state": state.digest, "snapshot": number, "changed": changed}
+            replace_file(snapshot.folder / SEEN, json.dumps(content))
+
+
+def _stamps(snapshot: Snapshot) -> tuple[dict[str, str], int]:
+    """The stamp of every live file on disk by its place, and when reading of the oldest segment began."""
+    home, stamps, began = home_of(snapshot.folder), dict[str, str](), list[int]()
+    for segment in snapshot.segments:
+        table = FileTable.of_segment(segment.path)
+        with reading(segment.path / FILES):
+            texts = json.loads(f"[{','.join(table.texts)}]")
+            live = np.ones(len(table.place), np.bool_)
+            live[segment.dead_files] = False
+            for place, stamp in zip(table.place[live].tolist(), table.stamp[live].tolist(), strict=True):
+                if ":" in texts[stamp]:  # else the name of an object of git
+                    stamps[full_place(texts[place], home)] = texts[stamp]
+            began.append(int(table.began[0]))
+    return stamps, min(began)
+
+
+def _stamp(path: str) -> str | None:
+    """As `ncs.sources.files.file_origin`; "" for what is gone, None below a file."""
+    try:
+        status = os.lstat(path)
+    except NotADirectoryError:
+        return None
+    except OSError:
+        return ""
+    return f"{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
+
+
+def _stamp_above(folder: str) -> str:
+    """The stamp of the archive that holds a folder."""
+    while (stamp := _stamp(folder)) is None:
+        folder = folder.rpartition(os.sep)[0]
+    return stamp
+
+
+def _time(folder: str) -> int:
+    with suppress(OSError):
+        return os.stat(folder).st_mtime_ns  # noqa: PTH116
+    return 0
+
+
+def _above(folders: Iterable[str], roots: Collection[str]) -> set[str]:
+    """The folders between these and the roots."""
+    above = set[str]()
+    for folder in folders:
+        while folder not in roots and (folder := folder.rpartition(os.sep)[0]) and folder not in above:
+            above.add(folder)
+    return above
+
+
+def _has_new(folder: str, known: Collection[str], began: int) -> bool:
+    """Whether a folder holds something unknown that was made, renamed or changed since reading began."""
+    return any(entry.path not in known and entry.name != ".git" and _changed(entry) >= began for entry in _scan(folder))
+
+
+def _scan(folder: str) -> Iterator[os.DirEntry[str]]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        yield from entries
+
+
+def _changed(entry: os.DirEntry[str]) -> int:
+    with suppress(OSError):
+        return entry.stat(follow_symlinks=False).st_ctime_ns
+    return 0
