@@ -27,7 +27,7 @@ from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.search.baselines.dense import DenseRanker, text_of
 from ncs.search.ncs import NcsRanker
-from ncs.search.rankers import Ranker, create_ranker, read_ranker
+from ncs.search.rankers import DEFAULT_RANKER, Ranker, create_ranker, read_ranker
 from ncs.types import Document, Qrels, Query, Run
 
 if TYPE_CHECKING:
@@ -266,10 +266,12 @@ def search_all(
     not of the opening of files by the first query.
     """
     ranker.search(queries[0].text, depth)
+    sections = index.facts.file_roles.sections
+    code = None if sections is None or ranker.name == DEFAULT_RANKER else ~sections  # as ncs query has it
     run: dict[str, dict[str, float]] = {}
     milliseconds = []
     for query in track(queries, stage, total=len(queries), unit="queries"):
-        allowed = None
+        allowed = code
         if candidates:
             allowed = np.zeros(len(index.documents), bool)
             allowed[candidates[query.id]] = True

@@ -327,7 +327,7 @@ class HybridRanker(Ranker):
         outlines, thin = files.outlines_of(rows), signals.thin_bodies(words, rows)
         role = 1 - (1 - settings.role) * (1 + inside) / 2
         asked = (on_trace > 0) | (features["definition"] >= 1)
-        features["certain"] = np.maximum.reduce([features["definition"], verbatim, on_trace])
+        features["certain"] = np.minimum(1.0, np.maximum.reduce([features["definition"], verbatim, on_trace]))
         certain = asked | (verbatim > 0) | (files.files_of(rows) < 0)
         factors = {
             "length": np.where(certain, 1.0, signals.length_factors(words.lengths(rows).sum(axis=1), inside, name)),

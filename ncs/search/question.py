@@ -8,6 +8,7 @@ The weight of a word, and other spellings of it, are computed from corpus counts
     joined    "lower case" also matches `lowercase`, if the corpus has that word
     split     "lowercasein" matches "lowercase in", if the corpus has only the parts
     similar   "intialize" matches "initialize", the nearest known word
+    short     "env" also matches "environment", and the other way round
 
 A word that the query repeats counts less each time: c times count c * (K3 + 1) / (c + K3), as in Okapi (Robertson et
 al. 1994, TREC-3), since pasted code repeats names such as `i`.
@@ -58,6 +59,30 @@ LOOKUPS = 5
 """Unknown words looked up per query: each is compared with all words, and pasted text has hundreds."""
 UNJOINED = frozenset({"in", "to", "from", "on", "of", "not", "is", "into"})
 """Words that are not joined to the next one: `in list` is not `inlist`."""
+
+
+def _both_ways(pairs: str) -> dict[str, tuple[str, ...]]:
+    forms: dict[str, tuple[str, ...]] = {}
+    for pair in pairs.split(","):
+        one, other = pair.split()
+        forms[one], forms[other] = (*forms.get(one, ()), other), (*forms.get(other, ()), one)
+    return forms
+
+
+_SHORT_FORMS = """
+addr address, arg argument, args arguments, attr attribute, auth authentication, auth authorization, buf buffer, calc
+calculate, cfg config, cfg configuration, cmd command, cond condition, config configuration, conn connection, ctx
+context, cur current, db database, decl declaration, del delete, dest destination, dev development, dict dictionary,
+dir directory, dst destination, elem element, env environment, err error, exec execute, expr expression, fmt format,
+fn function, func function, gen generate, hdr header, idx index, impl implementation, info information, init
+initialize, lib library, loc location, max maximum, mem memory, min minimum, msg message, num number, obj object, opt
+option, param parameter, pkg package, pos position, pred predicate, prev previous, proc process, prop property, ptr
+pointer, pwd password, ref reference, regex expression, repo repository, req request, res response, resp response, ret
+return, sec second, sep separator, spec specification, src source, stmt statement, str string, sync synchronize, temp
+temporary, tmp temporary, util utility, var variable
+"""
+SHORT_FORMS: Mapping[str, tuple[str, ...]] = _both_ways(_SHORT_FORMS)
+"""Word -> its other forms: `env`, `environment`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +188,7 @@ def expand(
         return Expansion(terms, query)
     corrections = _corrections(terms, postings, vocabulary)
     corrected = {other: spelling for each in corrections.values() for other in each}
-    others = {**_joined_neighbors(terms, postings, spelling), **corrected}
+    others = {**_short_forms(terms, postings, spelling), **_joined_neighbors(terms, postings, spelling), **corrected}
     new = {
         term.stem: (term.word, weight) for term, weight in others.items() if term.documents and term.stem not in query
     }
@@ -174,6 +199,18 @@ def expand(
         tuple(word for word, _ in new.values()),
         {word: tuple(term.word for term in others) for word, others in corrections.items()},
     )
+
+
+def _short_forms(terms: Sequence[Term], postings: Postings, spelling: float) -> dict[Term, float]:
+    """Abbreviations of the words, and what they abbreviate, with weights: at most half of what other spellings have."""
+    pairs = [(term, form) for term in terms for form in SHORT_FORMS.get(term.word, ())]
+    others = postings.terms([form for _, form in pairs])
+    idf = postings.idf_of
+    return {
+        other: spelling / 2 * min(1.0, idf(term.stem) / idf(other.stem))
+        for other, (term, _) in zip(others, pairs, strict=True)
+        if other.documents and idf(other.stem)
+    }
 
 
 def _joined_neighbors(terms: Sequence[Term], postings: Postings, spelling: float) -> dict[Term, float]:

@@ -166,10 +166,10 @@ class NameSearch:
     def _defining(self, name: str, allowed: Mask | None = None, *, prefixes: bool = False) -> tuple[Rows, str]:
         """The rows that define a name best, and how they spell it."""
         rows, weights = self._facts.definitions.match(Symbol(name), allowed=allowed)
-        best = float(weights.max(initial=0))
-        if best == PREFIX and not prefixes:
-            rows, weights = rows[:0], weights[:0]
-        return rows[weights == best], MATCHES[(EXACT, FOLDED, PREFIX).index(best)] if len(rows) else ""
+        for match, least in zip(MATCHES, (EXACT, FOLDED, PREFIX), strict=True):
+            if (weights >= least).any() and (prefixes or least != PREFIX):
+                return rows[weights >= least], match
+        return rows[:0], ""
 
     def _inside(self, name: Name) -> Mask | None:
         return self._documents.mask(repository=name.repository, path=name.path)

@@ -38,6 +38,9 @@ EXACT, FOLDED, PREFIX = 1.0, 0.8, 0.4
 """Score of a match: same spelling; same but for case and underscores; prefix of a longer name."""
 UNCERTAIN = 0.3
 """Factor of a symbol recognized by a capital letter only."""
+UNSCOPED = 0.1
+"""Added to an exact or folded match without a scope, where the query has no qualifier: a function of the file leads
+one that is inside another."""
 QUALIFIED = 0.25
 """Added where the qualifier (`View.`) is the scope of the definition; subtracted where it is not."""
 
@@ -240,6 +243,8 @@ class Definitions:
         weights = np.where(spelled, EXACT, FOLDED) if whole else np.full(len(rows), PREFIX)
         if symbol.qualifiers:
             weights += np.where(scopes == _folded_crc(symbol.qualifiers[-1]), QUALIFIED, -QUALIFIED)
+        elif whole:
+            weights += np.where(scopes == 0, UNSCOPED, 0.0)
         if not symbol.certain:
             weights = weights * UNCERTAIN
         if (mask := self._snapshot.allowed(allowed)) is not None:

@@ -103,7 +103,7 @@ def test_a_class_is_an_outline_and_the_top_level_a_module() -> None:
     assert module.code == '"""Keyboards."""\nMAX = 3'
     assert (module.words["enums"], module.words["doc"]) == (("MAX",), ("Keyboards.",))
     assert (keyboard.kind, keyboard.name, keyboard.start_line, keyboard.end_line) == ("class", "Keyboard", 7, 13)
-    assert keyboard.code.endswith("# Hides it.\n    def hide(self) ...")
+    assert keyboard.code.endswith("# Hides it.\n    def hide(self) ...\n")
     assert keyboard.words["doc"] == ("Shown at once.", "A keyboard.")
     assert keyboard.words["literals"] == ("small",)
     assert "close" not in str(keyboard.words)

@@ -111,7 +111,7 @@ def test_the_share_of_a_word_is_what_bm25_gives_it_alone(index: Index, query: st
     assert analysis is not None
     weights = {each: analysis.expansion.query.get(each, 0.0) for each in times}
     for row, hit in explained(index, index.ranker("hybrid"), query, 10):
-        shares = {word["word"]: word["shares"]["lexical"] for word in hit["words"]}
+        shares = {word["word"]: word["shares"]["lexical"] for word in hit["words"] if stem(word["word"]) in weights}
         scores = {word: weights[stem(word)] * alone[word].get(row, 0.0) for word in shares}
         for word, score in scores.items():
             if sum(scores.values()):

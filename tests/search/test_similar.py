@@ -206,7 +206,7 @@ def test_the_command_prints_places_code_and_copies(demo: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[:2] == ["1. Keyboards.hideSoftKeyboard  repos/copy/src/Keyboards.java:11  1.0000", "   exact copy"]
     assert lines[2].startswith("    11  public static void hideSoftKeyboard")
-    assert "   also at copy/src/Keyboards.java:17" in lines
+    assert "   also at repos/copy/src/Keyboards.java:17" in lines
     assert done.stderr == ""
     hits = [json.loads(line) for line in ncs("similar", f"repos/{HIDE}:12", "--jsonl", cwd=demo).stdout.splitlines()]
     answer = json.loads(ncs("similar", f"repos/{HIDE}:12", "--json", cwd=demo).stdout)

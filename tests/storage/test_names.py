@@ -13,6 +13,7 @@ from ncs.storage.names import (
     PREFIX,
     QUALIFIED,
     UNCERTAIN,
+    UNSCOPED,
     Definitions,
     DefinitionTable,
     Symbol,
@@ -33,10 +34,10 @@ DEFINITIONS = (
 @pytest.mark.parametrize(
     ("symbol", "expected"),
     [
-        (Symbol("setPadding"), {0: EXACT, 1: EXACT, 2: FOLDED}),
-        (Symbol("set_padding"), {0: FOLDED, 1: FOLDED, 2: EXACT}),
+        (Symbol("setPadding"), {0: EXACT, 1: EXACT, 2: FOLDED + UNSCOPED}),
+        (Symbol("set_padding"), {0: FOLDED, 1: FOLDED, 2: EXACT + UNSCOPED}),
         (Symbol("setPadding", ("View",)), {0: EXACT + QUALIFIED, 1: EXACT - QUALIFIED, 2: FOLDED - QUALIFIED}),
-        (Symbol("Session", certain=False), {5: EXACT * UNCERTAIN}),
+        (Symbol("Session", certain=False), {5: (EXACT + UNSCOPED) * UNCERTAIN}),
         (Symbol("setPaddingLe"), {3: PREFIX}),
         (Symbol("set"), {}),  # too short to be the start of anything
         (Symbol("initializer"), {}),
