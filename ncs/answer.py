@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ncs.index import Filters, Index
+from ncs.index import Filters, Index, Results
 from ncs.learn.confidence import is_confident, likelihood
 from ncs.search.highlight import matched_words
-from ncs.search.ranking import Ranking
 from ncs.storage.snapshot import FORMAT, PENDING
 from ncs.storage.trust import untrusted
 from ncs.storage.vectors import read_info
@@ -27,34 +26,36 @@ def ask(
     k: int = 10,
     *,
     ranker: str,
-    language: str | None = None,
-    repository: str | None = None,
-    path: str | None = None,
-    kind: str | None = None,
-    functions_only: bool = False,
     code: bool = True,
     explain: bool = False,
     min_confidence: float | None = None,
     unfold: bool = False,
+    files: bool = False,
+    **filters: Any,
 ) -> Answer:
-    """Answer a query.
+    """Answer a query. filters: those of `Filters`; with a regexp the text may be empty.
 
     Keys: query, ranker, index, unknown_words (word -> near spellings), notes (sentences for people), hits; and of the
-    default ranker kind: symbol, how-to, keywords, code or message. A hit has the keys of `hit_as_dict`.
+    default ranker kind: symbol, how-to, keywords, code or message. A hit has the keys of `hit_as_dict`. With a regexp
+    the answer has the key regexp, and a hit regexp_matches: the texts of its code that match.
 
-    With `min_confidence` less probable hits are left out; if none is left, a note has the best confidence. With
-    `unfold` near duplicates are separate hits. With `explain` the answer and each hit have the key explanation: see
-    ncs.search.explain.Explanation.
+    With `files` a hit is the best one of its file. With `min_confidence` less probable hits are left out; if none is
+    left, a note has the best confidence. With `unfold` near duplicates are separate hits. With `explain` the answer and
+    each hit have the key explanation: see ncs.search.explain.Explanation.
     """
-    filters = Filters(language, repository, path, kind, functions_only)
-    results = index.results(text, k, ranker=ranker, filters=filters, unfold=unfold, explain=explain)
+    chosen = Filters(**filters)
+    listing = bool(chosen.regexp) and not text.strip()
+    results = index.results(text, k, ranker=ranker, filters=chosen, unfold=unfold, explain=explain, files=files)
     hits = [hit_as_dict(hit, text, code=code) for hit in results.hits]
+    _add_matches(hits, results.hits, chosen.regexp)
     if results.explanation:
         for hit, explanation in zip(hits, results.explanation.hits, strict=True):
             hit["explanation"] = explanation
     intent = results.ranking.intent
     unknown = {} if intent and intent.kind == "message" else index.unknown_words(text)  # it has values in it
-    notes = [*cautions(index), *_notes(text, unknown, results.ranking, bool(hits))]
+    notes = [*cautions(index), *_notes(text, unknown, results, listing=listing)]
+    if listing and len(hits) == k < results.searched:
+        notes.append(f"{results.searched:,} match; show more with -n")
     if min_confidence is not None and hits:
         best = max(hit["confidence"] or 0.0 for hit in hits)
         hits = [hit for hit in hits if is_confident(hit["confidence"], min_confidence)]
@@ -62,9 +63,10 @@ def ask(
             notes.append(f"no result is likely enough (best: {best:.2f}); use other words, or a lower --min-confidence")
     return {
         "query": text,
-        "ranker": ranker,
+        "ranker": "regexp" if listing else ranker,
         "index": str(index.folder),
         **({"kind": intent.kind} if intent else {}),
+        **({"regexp": chosen.regexp} if chosen.regexp else {}),
         "unknown_words": unknown,
         "notes": notes,
         **({"explanation": results.explanation.query} if results.explanation else {}),
@@ -72,7 +74,7 @@ def ask(
     }
 
 
-def ask_similar(index: Index, place: str, k: int = 10, *, code: bool = True, **filters: str | None) -> Answer:
+def ask_similar(index: Index, place: str, k: int = 10, *, code: bool = True, **filters: Any) -> Answer:
     """Functions similar to the one at FILE:LINE, as `similar_to`."""
     from ncs.search.similar import function_at, parse_place
     from ncs.workers import run_limited
@@ -83,7 +85,7 @@ def ask_similar(index: Index, place: str, k: int = 10, *, code: bool = True, **f
 
 
 def similar_to(
-    index: Index, function: Document, query: str, k: int = 10, *, code: bool = True, **filters: str | None
+    index: Index, function: Document, query: str, k: int = 10, *, code: bool = True, **filters: Any
 ) -> Answer:
     """Functions similar to this one, in the shape of `ask`; `ranker` is "similar". filters: those of `Index.similar`.
 
@@ -92,9 +94,18 @@ def similar_to(
     """
     from ncs.search.aroma import cached_features, similarity
 
-    hits = index.similar(function, k, **filters)
+    found = index.similar(function, k, **filters)
     names = " ".join(dict.fromkeys((*function.words.get("calls", ()), *function.words.get("types", ()), function.name)))
     features = cached_features(function.code, function.language)
+    hits = [
+        {
+            **hit_as_dict(hit, names, code=code),
+            "reverse": round(similarity(features, cached_features(hit.document.code, hit.document.language)), 6),
+            "exact_copy": hit.document.digest == function.digest,
+        }
+        for hit in found
+    ]
+    _add_matches(hits, found, filters.get("regexp"))
     return {
         "query": query,
         "ranker": "similar",
@@ -103,14 +114,7 @@ def similar_to(
         "notes": [*cautions(index), *([] if hits else [f"no functions similar to {function.qualified_name}"])],
         "function": _values(function, ("qualified_name", "path", "start_line", "end_line")),
         "marked": names,
-        "hits": [
-            {
-                **hit_as_dict(hit, names, code=code),
-                "reverse": round(similarity(features, cached_features(hit.document.code, hit.document.language)), 6),
-                "exact_copy": hit.document.digest == function.digest,
-            }
-            for hit in hits
-        ],
+        "hits": hits,
     }
 
 
@@ -197,10 +201,20 @@ def _values(thing: Document | Location, names: Sequence[str]) -> dict[str, Any]:
     return {name: getattr(thing, name) for name in names}
 
 
-def _notes(text: str, unknown: Mapping[str, Sequence[str]], ranking: Ranking, any_hits: bool) -> list[str]:
+def _add_matches(hits: Sequence[dict[str, Any]], found: Sequence[Hit], regexp: str | None) -> None:
+    """Add to each hit the texts that match."""
+    if not regexp:
+        return
+    from ncs.search.regexp import matched_texts
+
+    for hit, texts in zip(hits, matched_texts(regexp, [each.document.code for each in found]), strict=True):
+        hit["regexp_matches"] = texts
+
+
+def _notes(text: str, unknown: Mapping[str, Sequence[str]], results: Results, *, listing: bool) -> list[str]:
     """Notes on unknown words and their corrections, a query of stop words only, no results."""
+    ranking, notes = results.ranking, list[str]()
     corrections = ranking.analysis.expansion.corrections if ranking.analysis else {}
-    notes = []
     for word, similar_words in unknown.items():
         similar = f" (similar words: {', '.join(similar_words)})" if similar_words else ""
         correction = f"; searching for '{' '.join(corrections[word])}'" if word in corrections else similar
@@ -208,8 +222,10 @@ def _notes(text: str, unknown: Mapping[str, Sequence[str]], ranking: Ranking, an
     words = tokenize(text)
     if words and all(word in STOP_WORDS or word == "to" for word in words):
         notes.append(f"only common words in the query ({', '.join(words)}); add what the function does")
-    if not words:
+    if not words and not listing:
         notes.append("no words in the query")
-    if not any_hits:
+    if not results.searched:
+        notes.append("no results: nothing passes the filters; use fewer, or see what is indexed: ncs info")
+    elif not results.hits:
         notes.append("no results; use other words, or see what is indexed: ncs info")
     return notes

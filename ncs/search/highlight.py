@@ -48,6 +48,16 @@ def marks(code: str, text: str) -> list[tuple[int, int]]:
     return [(start, end) for (start, end, _), stem in zip(places, stemmed, strict=True) if stem in stems]
 
 
+def text_marks(code: str, texts: Iterable[str]) -> list[tuple[int, int]]:
+    """Offsets (start, end) of texts in the code.
+
+    >>> text_marks("sleep(1); sleep(10)", ["sleep(1"])
+    [(0, 7), (10, 17)]
+    """
+    pattern = "|".join(map(re.escape, texts))
+    return [match.span() for match in re.finditer(pattern, code)] if pattern else []
+
+
 def name_marks(code: str, names: Iterable[str]) -> list[tuple[int, int]]:
     """Offsets (start, end) of whole names in the code.
 
@@ -58,11 +68,14 @@ def name_marks(code: str, names: Iterable[str]) -> list[tuple[int, int]]:
     return [match.span() for match in re.finditer(rf"(?<!\w)(?:{pattern})(?!\w)", code)] if pattern else []
 
 
-def excerpt(lines: int, marked: Sequence[int], most: int = EXCERPT_LINES) -> list[tuple[int, int]]:
+def excerpt(
+    lines: int, marked: Sequence[int], most: int = EXCERPT_LINES, context: tuple[int, int] | None = None
+) -> list[tuple[int, int]]:
     """The lines of a function to show: ranges of 0-based lines, ends excluded, at most about `most` lines.
 
     The first line is always shown; then the marked lines, most important first, each with its neighbors. A function
-    that is only slightly longer is shown whole.
+    that is only slightly longer is shown whole. context: so many lines before and after each of the first `most`
+    marked lines, instead.
 
     >>> excerpt(8, [5])
     [(0, 8)]
@@ -70,15 +83,21 @@ def excerpt(lines: int, marked: Sequence[int], most: int = EXCERPT_LINES) -> lis
     [(0, 3), (49, 54)]
     >>> excerpt(100, [10, 20, 30], 10)
     [(0, 3), (9, 12), (19, 22)]
+    >>> excerpt(8, [5], context=(0, 1))
+    [(0, 1), (5, 7)]
     """
+    if context and marked:
+        before, after = context
+        around = (range(max(at - before, 0), min(at + after + 1, lines)) for at in marked[:most])
+        return _ranges(sorted({0}.union(*around)))
     if lines <= most + 3:
         return [(0, lines)]
     lines_shown = {0, 1, 2} if marked else set(range(most))
     for line in marked:
-        around = {max(line - 1, 0), line, min(line + 1, lines - 1)}
-        if len(lines_shown | around) > most:
+        neighbors = {max(line - 1, 0), line, min(line + 1, lines - 1)}
+        if len(lines_shown | neighbors) > most:
             break
-        lines_shown |= around
+        lines_shown |= neighbors
     return _ranges(sorted(lines_shown))
 
 

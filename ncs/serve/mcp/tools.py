@@ -13,12 +13,14 @@ from ncs.answer import ask, cautions, document_as_dict, hit_as_dict, similar_to
 from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.search.rankers import DEFAULT_RANKER
+from ncs.search.regexp import MAX_REGEXP
 from ncs.search.similar import function_in
 from ncs.serve.http.settings import MAX_QUERY, MAX_SOURCE
 from ncs.serve.live_index import LiveIndex
 from ncs.serve.mcp.pages import TOKEN_BYTES, Page, Row, code_page, escape, fill, row_of, short_notes, shorten
 from ncs.serve.mcp.places import document_at, filters, full_code, scan, shown_path
 from ncs.serve.mcp.projects import BUILDING, Project, Projects
+from ncs.storage.filters import Filters
 from ncs.storage.names import Symbol, folded, query_symbols
 from ncs.storage.snapshot import Description
 from ncs.types import Document
@@ -48,6 +50,9 @@ Tokens = Annotated[
     ),
 ]  # fmt: skip
 Hits = Annotated[int, Field(ge=1, le=MAX_HITS, description="How many functions per page.")]
+
+Glob = Annotated[str, Field(max_length=300)]
+MAX_GLOBS = 20
 
 
 class Arguments(BaseModel):
@@ -90,6 +95,9 @@ class SearchCode(_Ranked):
 
     query: str = Field(min_length=1, max_length=MAX_QUERY, description="What the code does, or its name.")
     functions_only: bool = Field(False, description="Leave out classes and top-level code.")
+    no_tests: bool = Field(False, description="Leave out tests.")
+    glob: list[Glob] | None = Field(None, max_length=MAX_GLOBS, description="As of ripgrep's -g: *.py, !docs/.")
+    regexp: str | None = Field(None, max_length=MAX_REGEXP, description="What code or name must match, too.")
 
 
 class FindSimilar(_Ranked):
@@ -197,7 +205,13 @@ def search_code(projects: Sequence[Project], arguments: SearchCode) -> Page:
     data: dict[str, object] = {"query": shorten(arguments.query), "ranker": DEFAULT_RANKER}
     for project in projects:
         with project.open_index() as (index, index_notes):
-            result = _search(project, index, arguments)
+            try:
+                result = _search(project, index, arguments)
+            except BadInput as error:  # such as of a project without the language
+                if not several:
+                    raise
+                notes.append(f"{project.name}: {error}")
+                continue
             notes += [*index_notes, *result["notes"]]
             unknown |= result["unknown_words"]
             data |= {"kind": result["kind"]} if "kind" in result else {}
@@ -216,7 +230,8 @@ def _search(project: Project, index: Index | None, arguments: SearchCode) -> Map
     repository, path = filters(project, index, arguments.path)
     return ask(
         index, arguments.query, arguments.needed, ranker=DEFAULT_RANKER, language=arguments.language,
-        repository=repository, path=path, functions_only=arguments.functions_only,
+        repository=repository, path=path, glob=arguments.glob, functions_only=arguments.functions_only,
+        no_tests=arguments.no_tests, regexp=arguments.regexp,
     )  # fmt: skip
 
 
@@ -254,7 +269,7 @@ def _similar(
     live = _indexes.get(folder) or _indexes.setdefault(folder, LiveIndex(folder.name, folder, held=held))
     live.refresh()
     with live.acquire() as index:
-        return similar_to(index, function, name, k, **filters)  # type: ignore[arg-type]
+        return similar_to(index, function, name, k, **filters)
 
 
 def _function_at(projects: Sequence[Project], place: str) -> tuple[Project, Document]:
@@ -312,7 +327,8 @@ def _definitions(
     if index is None:
         documents = [hit.document for hit in run_limited(scan, project.root, symbol.name, SCANNED)]
         return [(1.0, document) for document in documents if folded(document.name) == folded(symbol.name)]
-    allowed = index.documents.mask(arguments.language, *filters(project, index, arguments.path))
+    repository, path = filters(project, index, arguments.path)
+    allowed = index.allowed(Filters(arguments.language, repository, path))
     rows, weights = index.facts.definitions.match(symbol, allowed=allowed)
     best = sorted(zip((-weights).tolist(), rows.tolist(), strict=True))[: arguments.needed]
     documents = index.documents.documents([row for _, row in best])
