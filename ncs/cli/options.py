@@ -67,7 +67,7 @@ Hits = Annotated[int, Option("-n", "--limit", "-k", min=1, help="How many hits."
 AllLines = Annotated[bool, Option("-a", "--all", help="All lines of each hit, not only those that matter.")]
 After = Annotated[int | None, Option("-A", "--after-context", min=0, metavar="N", help="N lines after each.")]
 Before = Annotated[int | None, Option("-B", "--before-context", min=0, metavar="N", help="N lines before each.")]
-Context = Annotated[int | None, Option("-C", "--context", min=0, metavar="N", help="N lines around each line shown.")]
+Context = Annotated[int | None, Option("-C", "--context", min=0, metavar="N", help="N lines before and after each.")]
 Paths = Annotated[bool, Option("-l", "--files-with-matches", help="Only the paths of the files of the hits.")]
 Color = Annotated[str, Option(help=", ".join(COLORS), autocompletion=_completion(lambda: COLORS))]
 NoCode = Annotated[bool, Option("--no-code", help="Names and places only.")]

@@ -86,7 +86,7 @@ def test_languages_are_called_as_people_call_them_and_unknown_names_name_the_kno
     assert (known.language, known.language_not, known.kind) == (["python", "rust"], ["rust"], "function")
     for wrong in ({"language": "klingon"}, {"language_not": ["java"]}):
         with pytest.raises(BadInput, match=r"no language '\w+' here \(have: python, rust\)"):
-            Filters(**wrong).known(COUNTS)  # type: ignore[arg-type]
+            Filters(**wrong).known(COUNTS)
     with pytest.raises(BadInput, match=r"no kind 'x' here \(have: function\)"):
         Filters(kind="x").known(COUNTS)
 
