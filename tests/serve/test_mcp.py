@@ -49,6 +49,10 @@ SEARCH: dict[str, object] = {"query": "hide soft keyboard"}
 CALLS: dict[str, tuple[str, dict[str, object]]] = {
     "search": ("search_code", SEARCH),
     "filtered": ("search_code", {"query": "count file", "path": "tools", "k": 3}),
+    "narrow": (
+        "search_code",
+        {"query": "count file", "glob": ["*.py", "!docs/"], "language": "py", "no_tests": True, "regexp": "def "},
+    ),
     "page 1": ("search_code", {"query": "file", "k": 2}),
     "page 2": ("search_code", {"query": "file", "k": 2, "cursor": "2"}),
     "both pages": ("search_code", {"query": "file", "k": 4}),
@@ -78,6 +82,8 @@ ERRORS: dict[str, tuple[str, dict[str, object], str]] = {
     "few tokens": ("search_code", {"query": "x", "max_tokens": 3}, "max_tokens: Input should be greater than or equal"),
     "bad cursor": ("search_code", {"query": "x", "cursor": "../x"}, "cursor: "),
     "far page": ("search_code", {"query": "x", "cursor": "9999"}, "pages end at 1000; use a more precise query"),
+    "no language": ("search_code", {"query": "x", "language": "klingon"}, "no language 'klingon' here (have: "),
+    "no regexp": ("search_code", {"query": "x", "regexp": "("}, "no regular expression: '(' ("),
     "no tool": ("delete_everything", {}, "choose from search_code"),
     "no project": ("search_code", {"query": "x", "project": "mars"}, "choose from repos"),
     "outside": ("get_function", {"place": "../../../../etc/passwd:1"}, "outside the project"),
