@@ -119,8 +119,8 @@ class _Excerpt:
         if context and not all_lines:
             shown = {at for start, end in ranges for at in range(start, end)}
             matching = marked_lines(hit["code"], text_marks(hit["code"], texts))
-            marked = matching or marked_lines(code, [*self.words, *self.names])
-            ranges = around([at for at in marked if at in shown], lines, *context) if marked else ranges
+            marked = [at for at in matching or marked_lines(code, [*self.words, *self.names]) if at in shown]
+            ranges = around(marked, lines, *context) if marked else ranges
         numbered = has_file_lines(hit)
         self.runs = [
             [(str(hit["start_line"] + at) if numbered else "", at) for at in range(first, end)] for first, end in ranges

@@ -37,7 +37,7 @@ def test_json_is_one_object_and_jsonl_one_hit_a_line(demo: Path) -> None:
     lines = invoke("query", HIDE, "--jsonl", cwd=demo).stdout.splitlines()
     assert [json.loads(line) for line in lines] == answer["hits"]
     (codeless,) = invoke("query", HIDE, "--no-code", "--jsonl", "-k", "1", cwd=demo).stdout.splitlines()
-    assert json.loads(codeless) == {**first, "code": None}
+    assert json.loads(codeless) == {**first, "code": None, "excerpt": []}
 
 
 def test_explain_says_what_the_score_is_the_sum_of(demo: Path) -> None:

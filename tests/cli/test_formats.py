@@ -102,7 +102,7 @@ def test_a_table_into_a_pipe_has_no_escapes_and_80_columns(query: Query) -> None
         "    14 }",
         "",
     ]
-    wide = query("read wide", "--format", "table").stdout.splitlines()
+    wide = query("read wide", "--path", "wide.py", "--format", "table").stdout.splitlines()
     assert max(map(cell_len, wide)) in (79, 80)  # a wide character does not fit the last column
     assert wide[4].endswith("…")
 

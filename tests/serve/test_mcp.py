@@ -193,8 +193,8 @@ def test_without_a_hit_the_answer_says_which_words_are_unknown(session: Session)
 def test_a_function_is_shown_by_its_name_and_of_several_a_line_each(session: Session) -> None:
     assert session["named"].text.startswith("file tools/long.py:1-901 count_everything (function)")
     assert session["several"].text == (
-        "note: 2 have this name; ask again with the place of one\n\n"
-        "tools/twice.py:2-3 First.twice (function)\n\n"
+        "note: 2 have this name; ask again with the place of one\n"
+        "tools/twice.py:2-3 First.twice (function)\n"
         "tools/twice.py:6-7 Second.twice (function)"
     )
     assert session["one of several"].json["place"] == "tools/twice.py:6"
