@@ -7,13 +7,14 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from ncs.console import count
-from ncs.index import Filters, Index
+from ncs.index import Index, Results
 from ncs.learn.confidence import is_confident, likelihood
 from ncs.learn.embeddings import LEAST_DOCUMENTS
-from ncs.search.highlight import excerpt, matched_words, message_lines, query_stems
+from ncs.search.highlight import excerpt, marked_lines, matched_words, message_lines, query_stems, text_marks
 from ncs.search.locate_source import locator_of
 from ncs.search.ranking import Ranking
 from ncs.search.traces import lines_of, read_trace
+from ncs.storage.filters import Filters
 from ncs.storage.snapshot import FORMAT, PENDING
 from ncs.storage.trust import untrusted
 from ncs.storage.vectors import read_info
@@ -31,40 +32,40 @@ def ask(
     k: int = 10,
     *,
     ranker: str,
-    language: str | None = None,
-    repository: str | None = None,
-    path: str | None = None,
-    kind: str | None = None,
-    functions_only: bool = False,
-    content: str | None = None,
     code: bool = True,
     explain: bool = False,
     min_confidence: float | None = None,
     unfold: bool = False,
+    files: bool = False,
+    **filters: Any,
 ) -> Answer:
-    """Answer a query.
+    """Answer a query. filters: those of `Filters`; with a regexp the text may be empty.
 
     Keys: query, ranker, index, unknown_words (word -> near spellings), notes (sentences for people), hits; and of the
-    default ranker kind: symbol, how-to, keywords, code or message. A hit has the keys of `hit_as_dict`.
+    default ranker kind: symbol, how-to, keywords, code or message. A hit has the keys of `hit_as_dict`. With a regexp
+    the answer has the key regexp, and a hit regexp_matches: the texts of its code that match.
 
-    With `min_confidence` less probable hits are left out; if none is left, a note has the best confidence. With
-    `unfold` near duplicates are separate hits. With `explain` the answer and each hit have the key explanation: see
-    ncs.search.explain.Explanation.
+    With `files` a hit is the best one of its file. With `min_confidence` less probable hits are left out; if none is
+    left, a note has the best confidence. With `unfold` near duplicates are separate hits. With `explain` the answer and
+    each hit have the key explanation: see ncs.search.explain.Explanation.
     """
-    filters = Filters(language, repository, path, kind, functions_only, content)
-    results = index.results(text, k, ranker=ranker, filters=filters, unfold=unfold, explain=explain)
+    chosen = Filters(**filters)
+    listing = bool(chosen.regexp) and not text.strip()
+    results = index.results(text, k, ranker=ranker, filters=chosen, unfold=unfold, explain=explain, files=files)
     weights, trace, intent = _weights(index, ranker, results.ranking, text), read_trace(text), results.ranking.intent
-    hits = []
-    for hit, stems in zip(results.hits, weights, strict=True):
+    hits, matches = [], _matches(results.hits, chosen.regexp)
+    for hit, stems, texts in zip(results.hits, weights, matches, strict=True):
         first = [line - hit.document.start_line for line in lines_of(trace, hit.document.location)]
         if code and intent and intent.kind == "message":
             first += message_lines(hit.document.code, trace.message)
-        hits.append(hit_as_dict(hit, text, code=code, weights=stems, first=first))
+        hits.append(hit_as_dict(hit, text, code=code, weights=stems, first=first, matches=texts))
     if results.explanation:
         for shown, explanation in zip(hits, results.explanation.hits, strict=True):
             shown["explanation"] = explanation
     unknown = {} if intent and intent.kind == "message" else index.unknown_words(text)  # it has values in it
-    notes = [*cautions(index), *_notes(text, unknown, results.ranking, bool(hits))]
+    notes = [*cautions(index), *_notes(text, unknown, results, listing=listing)]
+    if listing and len(hits) == k < results.searched:
+        notes.append(f"{results.searched:,} match; show more with -n")
     if min_confidence is not None and hits:
         best = max(hit["confidence"] or 0.0 for hit in hits)
         hits = [hit for hit in hits if is_confident(hit["confidence"], min_confidence)]
@@ -72,9 +73,10 @@ def ask(
             notes.append(f"no result is likely enough (best: {best:.2f}); use other words, or a lower --min-confidence")
     return {
         "query": text,
-        "ranker": ranker,
+        "ranker": "regexp" if listing else ranker,
         "index": str(index.folder),
         **({"kind": intent.kind} if intent else {}),
+        **({"regexp": chosen.regexp} if chosen.regexp else {}),
         "unknown_words": unknown,
         "notes": notes,
         **({"explanation": results.explanation.query} if results.explanation else {}),
@@ -100,7 +102,7 @@ def _weights(index: Index, ranker: str, ranking: Ranking, text: str) -> list[dic
     return result
 
 
-def ask_similar(index: Index, place: str, k: int = 10, *, code: bool = True, **filters: str | None) -> Answer:
+def ask_similar(index: Index, place: str, k: int = 10, *, code: bool = True, **filters: Any) -> Answer:
     """Functions similar to the one at FILE:LINE, as `similar_to`."""
     from ncs.search.similar import function_at, parse_place
     from ncs.workers import run_limited
@@ -113,7 +115,7 @@ def ask_similar(index: Index, place: str, k: int = 10, *, code: bool = True, **f
 
 
 def similar_to(
-    index: Index, function: Document, query: str, k: int = 10, *, code: bool = True, **filters: str | None
+    index: Index, function: Document, query: str, k: int = 10, *, code: bool = True, **filters: Any
 ) -> Answer:
     """Functions similar to this one, in the shape of `ask`; `ranker` is "similar". filters: those of `Index.similar`.
 
@@ -122,10 +124,18 @@ def similar_to(
     """
     from ncs.search.aroma import cached_features, similarity
 
-    hits = index.similar(function, k, **filters)
+    found = index.similar(function, k, **filters)
     names = " ".join(dict.fromkeys((*function.words.get("calls", ()), *function.words.get("types", ()), function.name)))
     features = cached_features(function.code, function.language)
     weights = index.idf(tokenize(names))
+    hits = [
+        {
+            **hit_as_dict(hit, names, code=code, weights=weights, matches=texts),
+            "reverse": round(similarity(features, cached_features(hit.document.code, hit.document.language)), 6),
+            "exact_copy": hit.document.digest == function.digest,
+        }
+        for hit, texts in zip(found, _matches(found, filters.get("regexp")), strict=True)
+    ]
     return {
         "query": query,
         "ranker": "similar",
@@ -134,19 +144,12 @@ def similar_to(
         "notes": [*cautions(index), *([] if hits else [f"no functions similar to {function.qualified_name}"])],
         "function": _values(function, ("qualified_name", "path", "start_line", "end_line")),
         "marked": names,
-        "hits": [
-            {
-                **hit_as_dict(hit, names, code=code, weights=weights),
-                "reverse": round(similarity(features, cached_features(hit.document.code, hit.document.language)), 6),
-                "exact_copy": hit.document.digest == function.digest,
-            }
-            for hit in hits
-        ],
+        "hits": hits,
     }
 
 
 def definitions_of(
-    index: Index, name: str, k: int = 10, *, file: str | None = None, code: bool = True, **filters: str | None
+    index: Index, name: str, k: int = 10, *, file: str | None = None, code: bool = True, **filters: Any
 ) -> Answer:
     """Where a name is defined, as `Index.definitions`.
 
@@ -165,7 +168,7 @@ def definitions_of(
 
 
 def references_to(
-    index: Index, name: str, k: int = 10, *, file: str | None = None, code: bool = True, **filters: str | None
+    index: Index, name: str, k: int = 10, *, file: str | None = None, code: bool = True, **filters: Any
 ) -> Answer:
     """What uses a name, as `Index.references`.
 
@@ -226,20 +229,23 @@ def describe(index: Index) -> dict[str, Any]:
 
 
 def hit_as_dict(
-    hit: Hit, text: str, *, code: bool = True, weights: Mapping[str, float] | None = None, first: Sequence[int] = ()
-) -> dict[str, Any]:
+    hit: Hit, text: str, *, code: bool = True, weights: Mapping[str, float] | None = None, first: Sequence[int] = (),
+    matches: Sequence[str] | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """One hit, ready for JSON.
 
     Keys: rank, score, confidence (how probable it is that it is right, of the default ranker; else None), likelihood
     (strong, likely, weak or ""), id, repository, path, start_line, end_line, language, kind, name, qualified_name,
     matched (words of the text that it has), copies (where exact duplicates are), near_copies (where near duplicates are
     that were folded into it), code (None when the index keeps none, or code is False), excerpt (ranges of 0-based lines
-    of the code to show, ends excluded) and marked (stems of the words to mark).
+    of the code to show, ends excluded) and marked (stems of the words to mark); regexp_matches, if there are `matches`.
 
-    weights: of the stems that choose the excerpt, by default those of the text; first: lines shown before theirs.
+    weights: of the stems that choose the excerpt, by default those of the text; first: lines shown before theirs;
+    matches: texts of a regular expression, whose lines are shown before all others.
     """
     document = hit.document
     weights = dict.fromkeys(query_stems(text), 1.0) if weights is None else weights
+    first = [*marked_lines(document.code, text_marks(document.code, matches or ())), *first]
     return {
         "rank": hit.rank,
         "score": round(hit.score, 6),
@@ -249,6 +255,7 @@ def hit_as_dict(
         "matched": matched_words(document, text),
         "copies": _places(document.copies),
         "near_copies": _places(hit.near_copies),
+        **({} if matches is None else {"regexp_matches": matches}),
         **_code(document, weights, first, shown=code),
     }
 
@@ -296,10 +303,19 @@ def _values(thing: Document | Location, names: Sequence[str]) -> dict[str, Any]:
     return {name: getattr(thing, name) for name in names}
 
 
-def _notes(text: str, unknown: Mapping[str, Sequence[str]], ranking: Ranking, any_hits: bool) -> list[str]:
+def _matches(hits: Sequence[Hit], regexp: str | None) -> Sequence[Sequence[str] | None]:
+    """For each hit the texts of its code that match."""
+    if not regexp:
+        return [None] * len(hits)
+    from ncs.search.regexp import matched_texts
+
+    return matched_texts(regexp, [hit.document.code for hit in hits])
+
+
+def _notes(text: str, unknown: Mapping[str, Sequence[str]], results: Results, *, listing: bool) -> list[str]:
     """Notes on unknown words and their corrections, a query of stop words only, no results."""
+    ranking, notes = results.ranking, list[str]()
     corrections = ranking.analysis.expansion.corrections if ranking.analysis else {}
-    notes = []
     for word, similar_words in unknown.items():
         similar = f" (similar words: {', '.join(similar_words)})" if similar_words else ""
         correction = f"; searching for '{' '.join(corrections[word])}'" if word in corrections else similar
@@ -307,8 +323,10 @@ def _notes(text: str, unknown: Mapping[str, Sequence[str]], ranking: Ranking, an
     words = tokenize(text)
     if words and all(word in STOP_WORDS or word == "to" for word in words):
         notes.append(f"only common words in the query ({', '.join(words)}); add what the function does")
-    if not words:
+    if not words and not listing:
         notes.append("no words in the query")
-    if not any_hits:
+    if not results.searched:
+        notes.append("no results: nothing passes the filters; use fewer, or see what is indexed: ncs info")
+    elif not results.hits:
         notes.append("no results; use other words, or see what is indexed: ncs info")
     return notes

@@ -61,13 +61,16 @@ def show_json(value: Any, *, indent: int | None = 2) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=indent).translate(_ESCAPES))
 
 
-def is_fancy() -> bool:
-    """Whether stdout takes colors: a terminal, or with FORCE_COLOR."""
-    return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
+def is_fancy(color: str = "auto") -> bool:
+    """Whether stdout takes colors: a terminal, or with FORCE_COLOR, or color "always"."""
+    return color == "always" or bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
 
 
-def rich_console(*, stderr: bool = False) -> Console:
-    """A console for colored text, as wide as the terminal; rich itself heeds NO_COLOR, FORCE_COLOR and TERM=dumb."""
+def rich_console(*, stderr: bool = False, color: str = "auto") -> Console:
+    """A console for colored text, as wide as the terminal; color: auto, always or never.
+
+    With "auto" rich itself heeds NO_COLOR, FORCE_COLOR and TERM=dumb.
+    """
     from rich.console import Console
 
     class Terminal(Console):
@@ -75,7 +78,11 @@ def rich_console(*, stderr: bool = False) -> Console:
             """Let the command exit where the reader has."""
             raise BrokenPipeError
 
-    return Terminal(highlight=False, soft_wrap=False, emoji=False, stderr=stderr)
+    forced: dict[str, dict[str, Any]] = {
+        "always": {"force_terminal": True, "color_system": "standard", "no_color": False},
+        "never": {"color_system": None},
+    }
+    return Terminal(highlight=False, soft_wrap=False, emoji=False, stderr=stderr, **forced.get(color, {}))
 
 
 def columns_of(text: str) -> int:

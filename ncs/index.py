@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ncs.errors import BROKEN, BadInput
+from ncs.errors import BROKEN, BadInput, check_k
 from ncs.learn.confidence import is_confident
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.question import check_length
 from ncs.search.rankers import DEFAULT_RANKER, FITTED, ON_REQUEST, Ranker, create_ranker
+from ncs.search.ranking import Ranking
 from ncs.storage.arrays import both
 from ncs.storage.document_facts import DocumentFacts
 from ncs.storage.documents import Documents
-from ncs.storage.filters import at_matching_location
+from ncs.storage.file_roles import TEST
+from ncs.storage.filters import Filters, at_matching_location
 from ncs.storage.snapshot import Description, Snapshot, find_damage, open_snapshot
 from ncs.text.tokens import tokenize
 from ncs.types import SECTION, Document, Hit, Location
 
-CONTENT = ("all", "code", "docs")
-"""What is searched: everything, everything but sections of prose, or these alone."""
 UNKNOWN_WORDS = 20
 """Unknown words of a query that are named, each compared with all words: pasted text has hundreds."""
 
@@ -35,37 +35,20 @@ if TYPE_CHECKING:
     from ncs.config import BuildConfig
     from ncs.search.explain import Explanation
     from ncs.search.ncs import NcsRanker
-    from ncs.search.ranking import Ranking
     from ncs.search.references import Definitions, NameSearch, References
     from ncs.storage.words import Words, WordTable
     from ncs.types import Mask
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
-    """Filters of hits; repository and path are globs. functions_only leaves out classes, top-level code and sections of
-    prose. content: one of CONTENT; None: all of what the default ranker finds, code of what others do, which know no
-    difference.
-    """
-
-    language: str | None = None
-    repository: str | None = None
-    path: str | None = None
-    kind: str | None = None
-    functions_only: bool = False
-    content: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.content not in (None, *CONTENT):
-            raise BadInput(f"unknown content {self.content!r}; choose from {', '.join(CONTENT)}")
-
-
-@dataclass(frozen=True, slots=True)
 class Results:
-    """Hits, best first, the ranking behind them, and an explanation of scores if requested."""
+    """Hits, best first, the ranking behind them, how many documents passed the filters, and an explanation of scores
+    if requested.
+    """
 
     hits: list[Hit]
     ranking: Ranking
+    searched: int
     explanation: Explanation | None = None
 
 
@@ -214,25 +197,19 @@ class Index:
         k: int = 10,
         *,
         ranker: str = DEFAULT_RANKER,
-        language: str | None = None,
-        repository: str | None = None,
-        path: str | None = None,
-        kind: str | None = None,
-        functions_only: bool = False,
-        content: str | None = None,
         min_confidence: float | None = None,
         unfold: bool = False,
+        **filters: Any,
     ) -> list[Hit]:
-        """The best k documents for a query, best first.
+        """The best k documents for a query, best first; those that match a regexp, where the query is empty.
 
-        language, repository, path and kind filter before ranking; repository and path are globs. A function
-        with copies is shown at its first location that passes the filter. functions_only leaves out
-        classes, top-level code and prose, content="code" prose alone, content="docs" all code; min_confidence less
-        probable hits (of the default ranker only).
+        filters: those of `Filters`, before ranking: language="java", path="src", content="docs" for
+        sections of documents alone. A function with copies is shown at its
+        first location that passes. min_confidence leaves out less probable hits (of the default ranker only).
         The default ranker folds near duplicates into the best one (`Hit.near_copies`), unless unfold is set.
+        Raises BadInput for languages and kinds that the index does not have.
         """
-        filters = Filters(language, repository, path, kind, functions_only, content)
-        hits = self.results(text, k, ranker=ranker, filters=filters, unfold=unfold).hits
+        hits = self.results(text, k, ranker=ranker, filters=Filters(**filters), unfold=unfold).hits
         return hits if min_confidence is None else [hit for hit in hits if is_confident(hit.confidence, min_confidence)]
 
     def results(
@@ -244,34 +221,85 @@ class Index:
         filters: Filters | None = None,
         unfold: bool = False,
         explain: bool = False,
+        files: bool = False,
     ) -> Results:
-        """`search`, with the ranking behind the hits, and with explain an explanation of scores."""
+        """`search`, with the ranking behind the hits, and with explain an explanation of scores.
+
+        files: the best document of each of k files.
+        """
         check_length(text)
         filters = filters or Filters()
         with self.reading():
-            loaded, allowed = self.ranker(ranker), self._allowed(filters, ranker)
-            ranking = loaded.rank(text, k, allowed=allowed, fold=not unfold, confidences=True)
+            allowed = self.allowed(filters, ranker)
+            searched = len(self) if allowed is None else int(np.count_nonzero(allowed))
+            loaded = None if filters.regexp and not text.strip() else self.ranker(ranker)
+            rank = partial(self._listing, allowed)
+            if loaded:
+                rank = partial(loaded.rank, text, allowed=allowed, fold=not unfold, confidences=True)
+            ranking = self._rank_files(rank, k) if files else rank(k)
             explanation = None
-            if explain:
+            if explain and loaded:
                 from ncs.search.explain import explain as explain_ranking
 
                 explanation = explain_ranking(loaded, text, ranking, self.words())
-            return Results(self._hits(ranking, filters, allowed), ranking, explanation)
+            return Results(self._hits(ranking, filters, allowed), ranking, searched, explanation)
 
-    def _allowed(self, filters: Filters, ranker: str) -> Mask | None:
-        allowed = self.documents.mask(filters.language, filters.repository, filters.path, filters.kind)
-        allowed = both(allowed, self.functions()) if filters.functions_only else allowed
+    def allowed(self, filters: Filters, ranker: str = DEFAULT_RANKER) -> Mask | None:
+        """Mask of the live rows that pass all filters, bool [n]; None if all rows do. Raises BadInput."""
+        filters = filters.known(self.description.counts)
+        allowed = self.documents.mask(filters)
+        allowed = both(allowed, self._with_content(filters, ranker))
+        if filters.functions_only:
+            allowed = both(allowed, self.functions())
+        if filters.no_tests:
+            allowed = both(allowed, ~self._tests())
+        if filters.regexp:
+            from ncs.search.regexp import matching
+
+            allowed = matching(self.snapshot, filters.regexp, allowed)
+        return allowed
+
+    def _with_content(self, filters: Filters, ranker: str) -> Mask | None:
+        """Mask of the rows that are what is searched: code, sections of prose, or both."""
         sections, any_content = self.facts.file_roles.sections, ranker == DEFAULT_RANKER or filters.kind == SECTION
         content = filters.content or ("all" if any_content else "code")
         if content == "all" or (sections is None and content == "code"):
-            return allowed
+            return None
         sections = np.zeros(len(self.snapshot), np.bool_) if sections is None else sections
-        return both(allowed, sections if content == "docs" else ~sections)
+        return sections if content == "docs" else ~sections
+
+    def _tests(self) -> Mask:
+        """Mask of the rows that are tests, bool [n]."""
+        from ncs.search.signals import inside_tests
+
+        rows, facts = np.arange(len(self.snapshot)), self.facts
+        tests: Mask = facts.file_roles.roles_of(rows) == TEST
+        return tests | inside_tests(facts.words, rows)
+
+    def _listing(self, allowed: Mask | None, k: int) -> Ranking:
+        """The first k allowed rows in the order of paths, each with score 1."""
+        check_k(k)
+        files, places = self.documents.files()
+        rows = np.arange(len(files)) if allowed is None else np.flatnonzero(allowed)
+        in_order = sorted(rows.tolist(), key=lambda row: (places[files[row]], row))[:k]
+        return Ranking(in_order, [1.0] * len(in_order))
+
+    def _rank_files(self, rank: Callable[[int], Ranking], k: int) -> Ranking:
+        """The best row of each of k files, best first."""
+        check_k(k)
+        n = k
+        while True:
+            n, firsts = 4 * n, dict[int, int]()
+            ranking = rank(n)
+            files = self.facts.file_roles.files_of(np.array(ranking.rows, np.int64)).tolist()
+            for at, file in enumerate(files):
+                firsts.setdefault(file if file >= 0 else -1 - at, at)  # a file without a path is one of its own
+            if len(firsts) >= k or len(files) < n:
+                return ranking.at(list(firsts.values())[:k])
 
     def _hits(self, ranking: Ranking, filters: Filters, allowed: Mask | None) -> list[Hit]:
-        documents = self.documents.documents(ranking.rows)
-        if filters.repository or filters.path:
-            documents = [at_matching_location(document, filters.repository, filters.path) for document in documents]
+        passes = self.documents.location_filter(filters)
+        documents = [at_matching_location(document, passes) for document in self.documents.documents(ranking.rows)]
         confidences: Sequence[float | None] = ranking.confidences or [None] * len(documents)
         copies = self._near_copies(ranking.rows, allowed) if ranking.folded else [()] * len(documents)
         return [
@@ -286,34 +314,36 @@ class Index:
             others = [each[allowed[each]] for each in others]
         return [tuple(self.documents.locations(each.tolist())) if len(each) else () for each in others]
 
-    def similar(self, function: Document, k: int = 10, **filters: str | None) -> list[Hit]:
+    def similar(self, function: Document, k: int = 10, **filters: Any) -> list[Hit]:
         """Functions similar to this one, best first; the score is the share of its features that they have.
 
-        `ncs.search.similar.function_at` reads a function from any file. filters: language, repository, path and kind,
-        as in `search`.
+        `ncs.search.similar.function_at` reads a function from any file. filters: as in `search`.
         """
         from ncs.search.similar import similar
 
         with self.reading():
-            return similar(function, self._bm25().postings, self.documents, k, **filters)
+            chosen = Filters(**filters)
+            passes, allowed = self.documents.location_filter(chosen), self.allowed(chosen)
+            return similar(function, self._bm25().postings, self.documents, k, passes=passes, allowed=allowed)
 
     def definitions(
-        self, name: str, k: int = 10, *, file: str | None = None, prefixes: bool = False, **filters: str | None
+        self, name: str, k: int = 10, *, file: str | None = None, prefixes: bool = False, **filters: Any
     ) -> Definitions:
         """Where a name is defined: `NAME`, `Owner.NAME` or `FILE::NAME`; file: where the name does not say it.
 
-        prefixes: where it is not defined, names that begin so. filters: language, repository, path and kind, as in
-        `search`. Raises BadInput for what is no name, and for a file that the index does not have.
+        prefixes: where it is not defined, names that begin so. filters: as in `search`. Raises BadInput for what is no
+        name, and for a file that the index does not have.
         """
         with self.reading():
-            names = self._names()
-            return names.definitions(names.parse(name, file), k, self.documents.mask(**filters), prefixes=prefixes)
+            names, allowed = self._names(), self.allowed(Filters(**filters))
+            return names.definitions(names.parse(name, file), k, allowed, prefixes=prefixes)
 
-    def references(self, name: str, k: int = 10, *, file: str | None = None, **filters: str | None) -> References:
+    def references(self, name: str, k: int = 10, *, file: str | None = None, **filters: Any) -> References:
         """The functions that use a name, as `definitions`; file: of the definition meant."""
         with self.reading():
-            names, places = self._names(), {each: filters.get(each) for each in ("repository", "path")}
-            return names.references(names.parse(name, file), k, self.documents.mask(**filters), **places)
+            names, chosen = self._names(), Filters(**filters)
+            passes, allowed = self.documents.location_filter(chosen), self.allowed(chosen)
+            return names.references(names.parse(name, file), k, passes=passes, allowed=allowed)
 
     def _names(self) -> NameSearch:
         from ncs.search.references import NameSearch

@@ -226,12 +226,20 @@ def _set_alarm(seconds: float | None) -> None:
         signal.setitimer(signal.ITIMER_REAL, seconds or 0)
 
 
-def run_limited(function: Callable[..., T], *arguments: object) -> T:
-    """The result of a function that parses code, from a process of its own; BadInput where it goes over a limit."""
+PARSING = "this code cannot be parsed", "name or send other code"
+
+
+def run_limited(function: Callable[..., T], *arguments: object, limits: tuple[str, str] = PARSING) -> T:
+    """The result of a function, such as one that parses code, from a process of its own; here in one that has limits.
+
+    limits: what a BadInput says where it goes over a limit, and the remedy.
+    """
+    if multiprocessing.current_process().daemon:
+        return function(*arguments)
     try:
         return _parsers().submit(function, *arguments, seconds=PARSE_SECONDS).result()
     except TaskKilled as error:
-        raise BadInput(f"this code cannot be parsed ({error}); name or send other code") from None
+        raise BadInput(f"{limits[0]} ({error}); {limits[1]}") from None
 
 
 @cache

@@ -42,7 +42,7 @@ NOTE = "the index is not trusted (another user or machine made it, or it was alt
 SOME = ("query secret password --format vimgrep", "info", "doctor", "update", "watch")
 COMMANDS = (
     "query secret password", "query secret password --ranker endpoint", "query secret password --format vimgrep",
-    "query secret password --format json -A", "query secret password --open 1", "similar secret.py:1",
+    "query secret password --format json -a", "query secret password --open 1", "similar secret.py:1",
     "words secret", "info", "info --json", "doctor", "update", "update --compact", "update --retrain", "watch",
     "map", "tune --from-feedback feedback.tsv", "build --add two_field",
     "build --add endpoint:url=http://127.0.0.1:9/v1",

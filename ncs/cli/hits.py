@@ -1,4 +1,4 @@
-"""Hits on stdout: as plain text, in color on a terminal, as JSON, or as lines for editors (vimgrep)."""
+"""Hits on stdout: as plain text, in color on a terminal, as JSON, as lines for editors (vimgrep), or as paths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from ncs.cli.paths import from_here
 from ncs.console import count, is_fancy, one_line, rich_console, say, show_json, show_text, visible
 from ncs.errors import BadInput
 from ncs.search.explain import query_lines, reasons_lines
-from ncs.search.highlight import has_file_lines, marks, name_marks, name_position, whole
+from ncs.search.highlight import (
+    around,
+    has_file_lines,
+    marked_lines,
+    marks,
+    name_marks,
+    name_position,
+    text_marks,
+    whole,
+)
 from ncs.search.locate_source import SourceLocator
 from ncs.serve.terminal import MARK, NAME_MARK, TAB, copies_line, explained_names, heading, light_background, place
 
@@ -22,31 +31,37 @@ if TYPE_CHECKING:
     from ncs.answer import Answer
     from ncs.storage.snapshot import Snapshot
 
-FORMATS = ("table", "plain", "json", "jsonl", "vimgrep")
+FORMATS = ("table", "plain", "json", "jsonl", "vimgrep", "paths")
+COLORS = ("auto", "always", "never")
 PLAIN_WIDTH = 80
 """Columns of explanations where stdout is not a terminal."""
 
 
-def choose_format(name: str | None, *, as_json: bool = False, jsonl: bool = False) -> str:
-    """The format of --format, --json or --jsonl, else a table on a terminal and plain text elsewhere.
+def choose_format(
+    name: str | None, *, as_json: bool = False, jsonl: bool = False, paths: bool = False, color: str = "auto"
+) -> str:
+    """The format of --format, --json, --jsonl or -l, else a table on a terminal or in color, and plain text elsewhere.
 
-    Raises BadInput for an unknown one, and for two at once.
+    Raises BadInput for an unknown format or color, and for two formats at once.
     """
-    if name and name not in FORMATS:
-        raise BadInput(f"unknown format {name!r}; choose from {', '.join(FORMATS)}")
-    options = {f"--format {name}": name, "--json": "json" if as_json else None, "--jsonl": "jsonl" if jsonl else None}
-    requested = {option: form for option, form in options.items() if form}
+    for what, chosen, known in (("format", name, FORMATS), ("color", color, COLORS)):
+        if chosen and chosen not in known:
+            raise BadInput(f"unknown {what} {chosen!r}; choose from {', '.join(known)}")
+    options = {f"--format {name}": name, "--json": as_json and "json", "--jsonl": jsonl and "jsonl"}
+    requested = {option: form for option, form in {**options, "-l": paths and "paths"}.items() if form}
     if len(set(requested.values())) > 1:
         first, *_, last = requested
         raise BadInput(f"{first} and {last} cannot be used together")
-    return next(iter(requested.values()), "table" if is_fancy() else "plain")
+    return next(iter(requested.values()), "table" if is_fancy(color) else "plain")
 
 
 def show(
     answer: Answer, form: str, snapshot: Snapshot, *, code: bool = True, all_lines: bool = False,
-    quiet: bool = False,
+    context: tuple[int, int] | None = None, color: str = "auto", quiet: bool = False,
 ) -> int:  # fmt: skip
-    """Print the hits; how many were printed. code=False: names and places only. all_lines: no excerpts."""
+    """Print the hits; how many were printed. code=False: names and places only. all_lines: no excerpts. context: lines
+    before and after those that matter.
+    """
     if form == "json":
         show_json(answer)
     elif form == "jsonl":
@@ -54,14 +69,18 @@ def show(
             show_json(hit, indent=None)
     elif form == "vimgrep":
         return show_vimgrep(answer, snapshot, quiet=quiet)
+    elif form == "paths":
+        show_paths(answer)
     elif form == "plain":
-        show_plain(answer, code=code, all_lines=all_lines)
+        show_plain(answer, code=code, all_lines=all_lines, context=context)
     else:
-        show_table(answer, snapshot, code=code, all_lines=all_lines)
+        show_table(answer, snapshot, code=code, all_lines=all_lines, context=context, color=color)
     return len(answer["hits"])
 
 
-def show_plain(answer: Answer, *, code: bool = True, all_lines: bool = False) -> None:
+def show_plain(
+    answer: Answer, *, code: bool = True, all_lines: bool = False, context: tuple[int, int] | None = None
+) -> None:
     """Text for pipes and files: no colors, nothing cut to a width."""
     if "explanation" in answer:
         show_text("\n".join(query_lines(answer, PLAIN_WIDTH)))
@@ -74,7 +93,7 @@ def show_plain(answer: Answer, *, code: bool = True, all_lines: bool = False) ->
         for line in reasons_lines(hit["explanation"], PLAIN_WIDTH, 3) if "explanation" in hit else ():
             print(one_line(line))
         if code and hit["code"]:
-            excerpt = _Excerpt(hit, visible(hit["code"].rstrip("\n")), all_lines)
+            excerpt = _Excerpt(hit, visible(hit["code"].rstrip("\n")), all_lines, context)
             lines = excerpt.code.split("\n")
             for i, numbered in enumerate(excerpt.runs):
                 if i:
@@ -89,12 +108,19 @@ def show_plain(answer: Answer, *, code: bool = True, all_lines: bool = False) ->
 class _Excerpt:
     """The lines of a hit's code that are shown."""
 
-    def __init__(self, hit: Mapping[str, Any], code: str, all_lines: bool) -> None:
+    def __init__(self, hit: Mapping[str, Any], code: str, all_lines: bool, context: tuple[int, int] | None) -> None:
+        """context: lines before and after each marked one of the excerpt; of a regexp only its own are."""
         self.code = code
         self.words = marks(code, hit["marked"])
-        self.names = name_marks(code, explained_names(hit))
+        texts = hit.get("regexp_matches", ())
+        self.names = [*name_marks(code, explained_names(hit)), *text_marks(code, map(visible, texts))]
         lines = code.count("\n") + 1
         ranges = whole(code) if all_lines else hit["excerpt"]
+        if context and not all_lines:
+            shown = {at for start, end in ranges for at in range(start, end)}
+            matching = marked_lines(hit["code"], text_marks(hit["code"], texts))
+            marked = [at for at in matching or marked_lines(code, [*self.words, *self.names]) if at in shown]
+            ranges = around(marked, lines, *context) if marked else ranges
         numbered = has_file_lines(hit)
         self.runs = [
             [(str(hit["start_line"] + at) if numbered else "", at) for at in range(first, end)] for first, end in ranges
@@ -104,13 +130,16 @@ class _Excerpt:
         self.rest = count(remaining, "more line") if remaining else ""
 
 
-def show_table(answer: Answer, snapshot: Snapshot, *, code: bool = True, all_lines: bool = False) -> None:
+def show_table(
+    answer: Answer, snapshot: Snapshot, *, code: bool = True, all_lines: bool = False,
+    context: tuple[int, int] | None = None, color: str = "auto",
+) -> None:  # fmt: skip
     """Print hits on a terminal: colored, at its width, with places as links and long lines of code cut."""
     from socket import gethostname
 
     from rich.text import Text
 
-    console, host, locator = rich_console(), gethostname(), SourceLocator(snapshot)
+    console, host, locator = rich_console(color=color), gethostname(), SourceLocator(snapshot)
     if "explanation" in answer:
         console.print(Text(visible("\n".join(query_lines(answer, console.width))), "dim"), end="\n\n")
     for hit in answer["hits"]:
@@ -119,7 +148,8 @@ def show_table(answer: Answer, snapshot: Snapshot, *, code: bool = True, all_lin
         if "explanation" in hit:
             console.print(Text(visible("\n".join(reasons_lines(hit["explanation"], console.width))), "dim"))
         if code and hit["code"]:
-            _print_code(console, hit, all_lines)
+            shown = visible(hit["code"].rstrip("\n")).expandtabs(TAB)
+            _print_code(console, hit, _Excerpt(hit, shown, all_lines, context))
         console.print()
 
 
@@ -151,12 +181,11 @@ def _print_header(console: Console, hit: Mapping[str, Any], link: str | None) ->
         console.print(Text(f"    {line}", "dim"), overflow="fold")
 
 
-def _print_code(console: Console, hit: Mapping[str, Any], all_lines: bool) -> None:
+def _print_code(console: Console, hit: Mapping[str, Any], excerpt: _Excerpt) -> None:
     """The lines that matter, with their numbers and marked words; long lines are cut, not wrapped."""
     from rich.style import Style
     from rich.text import Text
 
-    excerpt = _Excerpt(hit, visible(hit["code"].rstrip("\n")).expandtabs(TAB), all_lines)
     lines = _highlight(excerpt, hit["language"])
     width = len(str(hit["start_line"] + len(lines))) if has_file_lines(hit) else 0
     for i, numbered in enumerate(excerpt.runs):
@@ -183,6 +212,12 @@ def _highlight(excerpt: _Excerpt, language: str) -> list[Text]:
     return list(colored.split("\n", allow_blank=True))
 
 
+def show_paths(answer: Answer) -> None:
+    """The file of each hit, once: a path that opens from here, or repository/path where there is no file."""
+    for path in dict.fromkeys(hit["file"] or f"{hit['repository']}/{hit['path']}" for hit in answer["hits"]):
+        print(one_line(path))
+
+
 def show_vimgrep(answer: Answer, snapshot: Snapshot, *, quiet: bool = False) -> int:
     """A line per hit whose file exists, or per use of a name in it; how many hits. The others are counted on stderr."""
     locator = SourceLocator(snapshot)
@@ -204,7 +239,6 @@ def vimgrep_lines(hit: Mapping[str, Any], locator: SourceLocator, names: Sequenc
     source = locator.locate(hit)
     if source is None or visible(str(source.path)) != str(source.path).replace("\n", ""):
         return []
-    path = from_here(source.path)
     if names:
         used = [number - hit["start_line"] for number in hit["lines"]]
         marks = [(at, name_marks(source.lines[at], names)) for at in used if at < len(source.lines)]
@@ -212,4 +246,5 @@ def vimgrep_lines(hit: Mapping[str, Any], locator: SourceLocator, names: Sequenc
     else:
         places = [name_position(source.lines, hit["name"])]
     texts = [(source.line + below, source.lines[below], at) for below, at in places]
+    path = from_here(source.path)
     return [f"{path}:{line}:{len(text[:at].encode()) + 1}:{visible(text.rstrip())}" for line, text, at in texts]

@@ -76,17 +76,21 @@ class LazyGroup(typer.core.TyperGroup):
         return typer.main.get_command(single)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the first argument names; else everything is a question. Raises BadInput for what looks
-        like a typing error of a command."""
-        if args[0] in COMMANDS or args[0].startswith("-"):
+        """The command that the first argument names; else everything is a question, and its options may come first.
+        Raises BadInput for what looks like a typing error of a command, and for options before one."""
+        if args[0] in COMMANDS:
             return super().resolve_command(ctx, args)
 
         from difflib import get_close_matches
 
-        if similar := get_close_matches(args[0], COMMANDS, 1, 0.8):
-            question = f"to search for it: ncs query {shlex.join(args)}"
-            raise BadInput(f"no command {args[0]!r}; did you mean {similar[0]}? {question}")
-        return "query", self.get_command(ctx, "query"), args
+        query, likely = self.get_command(ctx, "query"), f"to search for it: ncs query {shlex.join(args)}"
+        if args[0].startswith("-"):
+            words = query.make_parser(ctx).parse_args(list(args))[0].get("words") or [""]
+            if words[0] in COMMANDS:
+                raise BadInput(f"the options of {words[0]} come after it: ncs {words[0]} ...; {likely}")
+        elif similar := get_close_matches(args[0], COMMANDS, 1, 0.8):
+            raise BadInput(f"no command {args[0]!r}; did you mean {similar[0]}? {likely}")
+        return "query", query, args
 
     def invoke(self, ctx: Any) -> None:
         """Run a command and exit; to typer itself a reader that has exited would be an error."""
@@ -102,7 +106,7 @@ app = typer.Typer(
     epilog=EXIT_STATUS,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings=SETTINGS,
+    context_settings={**SETTINGS, "ignore_unknown_options": True},  # they are those of a question
 )
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from ncs.cli.hits import FORMATS
+from ncs.cli.hits import COLORS, FORMATS
 from ncs.errors import BadInput, NcsError
 from ncs.search.rankers import RANKERS
+from ncs.storage.filters import CONTENT
 
 if TYPE_CHECKING:
     from ncs.index import Index
@@ -64,21 +65,41 @@ FormatOption = Annotated[
     ),
 ]
 Hits = Annotated[int, Option("-n", "--limit", "-k", min=1, help="How many hits.")]
-AllLines = Annotated[bool, Option("-A", "--all", help="All lines of each hit, not only those that matter.")]
+AllLines = Annotated[bool, Option("-a", "--all", help="All lines of each hit, not only those that matter.")]
+After = Annotated[int | None, Option("-A", "--after-context", min=0, metavar="N", help="N lines after each.")]
+Before = Annotated[int | None, Option("-B", "--before-context", min=0, metavar="N", help="N lines before each.")]
+Context = Annotated[int | None, Option("-C", "--context", min=0, metavar="N", help="N lines before and after each.")]
+Paths = Annotated[bool, Option("-l", "--files-with-matches", help="Only the paths of the files of the hits.")]
+Color = Annotated[str, Option(help=", ".join(COLORS), autocompletion=_completion(lambda: COLORS))]
 NoCode = Annotated[bool, Option("--no-code", help="Names and places only.")]
 Open = Annotated[
     int | None, Option("--open", min=1, metavar="N", help="Open hit N in $VISUAL or $EDITOR, at its line.")
 ]
-Language = Annotated[
-    str | None,
+Languages = Annotated[
+    list[str] | None,
     Option(
-        "-t", "--language", "--type", help="Only this language: python, py.", autocompletion=_completion(_languages)
+        "-t",
+        "--type",
+        "--language",
+        help="Only this language: python, py. Repeatable: any of them.",
+        autocompletion=_completion(_languages),
+        show_default=False,
     ),
+]
+LanguagesNot = Annotated[
+    list[str] | None,
+    Option("-T", "--type-not", help="Not this language. Repeatable.", autocompletion=_completion(_languages)),
 ]
 Repository = Annotated[
     str | None, Option(help="Only repositories that match this glob.", autocompletion=complete_repository)
 ]
-PathGlob = Annotated[str | None, Option(help="Only paths that match this glob.")]
+PathGlob = Annotated[str | None, Option(help="Only paths that match this glob, in which * crosses slashes.")]
+Globs = Annotated[
+    list[str] | None,
+    Option("-g", "--glob", metavar="GLOB", help="Such files: '*.py'; others: '!tests/'. Repeatable, the last wins."),
+]
+NoTests = Annotated[bool, Option("--no-tests", help="No tests.")]
+Regexp = Annotated[str | None, Option("-e", "--regexp", help="Only code or names that match this regular expression.")]
 Kind = Annotated[
     str | None,
     Option("--kind", help="Only this kind: function, method, class ... (ncs info)", autocompletion=complete_kind),
@@ -88,7 +109,7 @@ Content = Annotated[
     Option(
         help="code, docs (Markdown, reStructuredText, AsciiDoc by section), or all.",
         show_default="all, documents behind code",
-        autocompletion=_completion(lambda: ("all", "code", "docs")),
+        autocompletion=_completion(lambda: CONTENT),
     ),
 ]
 Workers = Annotated[int | None, Option(min=1, help="Processes that extract.", show_default="one per core")]
@@ -108,17 +129,24 @@ def without_none(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def language_in(index: Index, name: str | None) -> str | None:
-    """The language of an index that is called so; raises BadInput, naming those that it has."""
-    known = index.description.counts.get("languages") or {}
-    if name is None or name in known:
-        return name
-    from ncs.extract.text_files import language_called
+def context_lines(context: int | None, before: int | None, after: int | None) -> tuple[int, int] | None:
+    """Lines before and after the lines that matter, of -C, -B and -A; None without them."""
+    if (context, before, after) == (None, None, None):
+        return None
+    return (context or 0) if before is None else before, (context or 0) if after is None else after
 
-    language = language_called(name)
-    if language not in known:
-        raise BadInput(f"no language {name!r} here (have: {', '.join(sorted(known))})")
-    return language
+
+def question_and_places(words: Sequence[str], *, regexp: bool) -> tuple[Sequence[str], Sequence[str]]:
+    """The words of a question, and the files and folders that its last arguments name; the first one is of the
+    question, unless there is a regexp. Raises BadInput for an argument that looks like a path and is none.
+    """
+    at = len(words)
+    while at > (not regexp) and os.path.exists(words[at - 1]):  # noqa: PTH110  (no error for what can be no path)
+        at -= 1
+    for word in words[1:at]:
+        if "/" in word and not os.path.exists(word):  # noqa: PTH110
+            raise BadInput(f"no such file or folder: {word}; quote a question as one argument")
+    return words[:at], words[at:]
 
 
 def index_folder(index: Path | None) -> Path:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -15,7 +16,7 @@ from ncs.cli.hits import choose_format, show
 from ncs.cli.paths import with_files
 from ncs.console import say
 from ncs.errors import BadInput
-from ncs.search.locate_source import SourceLocator
+from ncs.search.locate_source import SourceLocator, places_in
 from ncs.search.question import MAX_QUERY
 from ncs.search.rankers import DEFAULT_RANKER, RANKERS
 
@@ -26,35 +27,50 @@ if TYPE_CHECKING:
 
 
 def query(
-    text: Annotated[
-        list[str], Argument(help="What it does, its name, a message or a stack trace; - for stdin.", show_default=False)
-    ],
+    words: Annotated[
+        list[str] | None,
+        Argument(
+            metavar="QUESTION... [PATH]...",
+            help="What it does, its name, a message or a stack trace, - for stdin; then files or folders to search in.",
+            show_default=False,
+        ),
+    ] = None,
     k: options.Hits = 10,
+    regexp: options.Regexp = None,
+    globs: options.Globs = None,
+    languages: options.Languages = None,
+    languages_not: options.LanguagesNot = None,
+    path: options.PathGlob = None,
+    repository: options.Repository = None,
+    kind: options.Kind = None,
+    functions_only: Annotated[
+        bool, Option("--functions-only", help="No classes, no top-level code, no settings, no documents.")
+    ] = False,
+    content: options.Content = None,
+    no_tests: options.NoTests = False,
+    min_confidence: Annotated[
+        float | None, Option(min=0, max=1, help="Leave out hits less likely to be right, 0 to 1.")
+    ] = None,
+    files: Annotated[bool, Option("--files", help="Rank files, each with its best function.")] = False,
+    unfold: Annotated[bool, Option("--unfold", help="Near duplicates as hits of their own.")] = False,
+    paths: options.Paths = False,
+    all_lines: options.AllLines = False,
+    context: options.Context = None,
+    before: options.Before = None,
+    after: options.After = None,
+    no_code: options.NoCode = False,
+    explain: Annotated[bool, Option("--explain", help="Explain each hit.")] = False,
+    open_hit: options.Open = None,
+    form: options.FormatOption = None,
+    as_json: options.Json = False,
+    jsonl: options.Jsonl = False,
+    color: options.Color = "auto",
     ranker: Annotated[
         str,
         Option(
             help=f"{', '.join(RANKERS)}; some only where the build fitted them.", autocompletion=options.complete_ranker
         ),
     ] = DEFAULT_RANKER,
-    language: options.Language = None,
-    repository: options.Repository = None,
-    path: options.PathGlob = None,
-    kind: options.Kind = None,
-    functions_only: Annotated[
-        bool, Option("--functions-only", help="No classes, no top-level code, no settings, no documents.")
-    ] = False,
-    content: options.Content = None,
-    form: options.FormatOption = None,
-    as_json: options.Json = False,
-    jsonl: options.Jsonl = False,
-    all_lines: options.AllLines = False,
-    no_code: options.NoCode = False,
-    explain: Annotated[bool, Option("--explain", help="Explain each hit.")] = False,
-    min_confidence: Annotated[
-        float | None, Option(min=0, max=1, help="Leave out hits less likely to be right, 0 to 1.")
-    ] = None,
-    unfold: Annotated[bool, Option("--unfold", help="Near duplicates as hits of their own.")] = False,
-    open_hit: options.Open = None,
     index: options.IndexOption = None,
     no_update: Annotated[bool, Option("--no-update", help="Do not look for changed files first.")] = False,
     build: Annotated[bool, Option("--build", help="Build an index of this project where there is none.")] = False,
@@ -63,34 +79,53 @@ def query(
 ) -> None:
     """Find functions by what they do. Exit status: 0 found, 1 nothing found, 2 error.
 
-    Example: ncs query "hide soft keyboard" -n 3; pytest 2>&1 | ncs query -; ncs query View.setPadding --open 1
+    Example: ncs query "hide soft keyboard" src -n 3; pytest 2>&1 | ncs query -; ncs query View.setPadding --open 1
     """
     from ncs.answer import ask
 
-    form = choose_format(form, as_json=as_json, jsonl=jsonl)
+    form = choose_format(form, as_json=as_json, jsonl=jsonl, paths=paths, color=color)
+    text, places = options.question_and_places(words or [], regexp=regexp is not None)
+    if not text and regexp is None:
+        raise BadInput('nothing to search for; ask a question: ncs query "hide soft keyboard"')
     with open_current(index, store, update=not no_update, build=build, quiet=quiet) as opened_index:
         answer = ask(
-            opened_index, _read(text), max(k, open_hit or 0), ranker=ranker,
-            language=options.language_in(opened_index, language), repository=repository, path=path, kind=kind,
-            functions_only=functions_only, content=content, code=_needs_code(form, no_code, open_hit), explain=explain,
-            min_confidence=min_confidence, unfold=unfold,
+            opened_index, _read(text), max(k, open_hit or 0), ranker=ranker, language=languages,
+            language_not=languages_not, repository=repository, path=path, glob=globs, kind=kind,
+            places=places_in(opened_index.snapshot, places), functions_only=functions_only, no_tests=no_tests,
+            content=content, regexp=regexp, code=_needs_code(form, no_code, open_hit), explain=explain,
+            min_confidence=min_confidence, unfold=unfold, files=files or form == "paths",
         )  # fmt: skip
-        _show(answer, opened_index, form, open_hit, code=not no_code, all_lines=all_lines, quiet=quiet)
+        if len(text) > 1 and not quiet and (bare := [place for place in places if place.isidentifier()]):
+            say(f"ncs: searched in {', '.join(bare)}; to search for the word, quote the question")
+        lines = options.context_lines(context, before, after)
+        _show(
+            answer, opened_index, form, open_hit, code=not no_code, all_lines=all_lines, context=lines, color=color,
+            quiet=quiet,
+        )  # fmt: skip
 
 
 def similar(
     place: Annotated[str, Argument(metavar="FILE:LINE", help="A line of a function.", show_default=False)],
     k: options.Hits = 10,
-    language: options.Language = None,
-    repository: options.Repository = None,
+    regexp: options.Regexp = None,
+    globs: options.Globs = None,
+    languages: options.Languages = None,
+    languages_not: options.LanguagesNot = None,
     path: options.PathGlob = None,
+    repository: options.Repository = None,
     kind: options.Kind = None,
+    no_tests: options.NoTests = False,
+    paths: options.Paths = False,
+    all_lines: options.AllLines = False,
+    context: options.Context = None,
+    before: options.Before = None,
+    after: options.After = None,
+    no_code: options.NoCode = False,
+    open_hit: options.Open = None,
     form: options.FormatOption = None,
     as_json: options.Json = False,
     jsonl: options.Jsonl = False,
-    all_lines: options.AllLines = False,
-    no_code: options.NoCode = False,
-    open_hit: options.Open = None,
+    color: options.Color = "auto",
     index: options.IndexOption = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -100,16 +135,21 @@ def similar(
     """
     from ncs.answer import ask_similar
 
-    form = choose_format(form, as_json=as_json, jsonl=jsonl)
+    form = choose_format(form, as_json=as_json, jsonl=jsonl, paths=paths, color=color)
     with options.open_index(index) as opened_index:
         answer = ask_similar(
-            opened_index, place, max(k, open_hit or 0), language=options.language_in(opened_index, language),
-            repository=repository, path=path, kind=kind, code=_needs_code(form, no_code, open_hit),
+            opened_index, place, max(k, open_hit or 0), language=languages, language_not=languages_not,
+            repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests, regexp=regexp,
+            code=_needs_code(form, no_code, open_hit),
         )  # fmt: skip
-        _show(answer, opened_index, form, open_hit, code=not no_code, all_lines=all_lines, quiet=quiet)
+        lines = options.context_lines(context, before, after)
+        _show(
+            answer, opened_index, form, open_hit, code=not no_code, all_lines=all_lines, context=lines, color=color,
+            quiet=quiet,
+        )  # fmt: skip
 
 
-def _read(text: list[str]) -> str:
+def _read(text: Sequence[str]) -> str:
     """The question; where it is "-" the last MAX_QUERY characters of stdin, as what went wrong stands at the end."""
     if text != ["-"]:
         return " ".join(text)
@@ -121,13 +161,11 @@ def _needs_code(form: str, no_code: bool, open_hit: int | None) -> bool:
     return not no_code or open_hit is not None or form == "vimgrep"
 
 
-def _show(
-    answer: Answer, index: Index, form: str, open_hit: int | None, *, code: bool, all_lines: bool, quiet: bool
-) -> None:
-    """Print the hits, or open one in an editor; then notes on stderr, and the exit status."""
+def _show(answer: Answer, index: Index, form: str, open_hit: int | None, *, quiet: bool, **how: Any) -> None:
+    """Print the hits (how: as of `show`), or open one in an editor; then notes on stderr, and the exit status."""
     answer = with_files(answer, index.snapshot)
     if open_hit is None:
-        count = show(answer, form, index.snapshot, code=code, all_lines=all_lines, quiet=quiet)
+        count = show(answer, form, index.snapshot, quiet=quiet, **how)
     else:
         count = _open(answer, open_hit, index.snapshot)
     for note in answer["notes"] if not quiet else ():

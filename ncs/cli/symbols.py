@@ -33,10 +33,14 @@ Name = Annotated[str, Argument(metavar="NAME", help="NAME, Owner.NAME or FILE::N
 def find_definitions(
     name: Name,
     k: options.Hits = 10,
-    language: options.Language = None,
-    repository: options.Repository = None,
+    globs: options.Globs = None,
+    languages: options.Languages = None,
+    languages_not: options.LanguagesNot = None,
     path: options.PathGlob = None,
+    repository: options.Repository = None,
     kind: options.Kind = None,
+    no_tests: options.NoTests = False,
+    paths: options.Paths = False,
     form: options.FormatOption = None,
     as_json: options.Json = False,
     jsonl: options.Jsonl = False,
@@ -51,11 +55,12 @@ def find_definitions(
     """
     from ncs.answer import definitions_of
 
-    form = choose_format(form, as_json=as_json, jsonl=jsonl)
+    form = choose_format(form, as_json=as_json, jsonl=jsonl, paths=paths)
     with open_current(index, None, update=True, build=False, quiet=quiet) as opened_index:
         answer = definitions_of(
-            opened_index, _name_in(opened_index, name), k, language=options.language_in(opened_index, language),
-            repository=repository, path=path, kind=kind, code=not no_code or form == "vimgrep",
+            opened_index, _name_in(opened_index, name), k, language=languages, language_not=languages_not,
+            repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests,
+            code=not no_code or form == "vimgrep",
         )  # fmt: skip
         answer = with_files(answer, opened_index.snapshot, "definitions")
         hits = {"query": name, "hits": answer["definitions"]}
@@ -69,10 +74,14 @@ def find_definitions(
 def find_references(
     name: Name,
     k: Annotated[int, Option("-n", "--limit", "-k", min=1, help="How many functions.")] = MAX_REFERENCES,
-    language: options.Language = None,
-    repository: options.Repository = None,
+    globs: options.Globs = None,
+    languages: options.Languages = None,
+    languages_not: options.LanguagesNot = None,
     path: options.PathGlob = None,
+    repository: options.Repository = None,
     kind: options.Kind = None,
+    no_tests: options.NoTests = False,
+    paths: options.Paths = False,
     form: options.FormatOption = None,
     as_json: options.Json = False,
     jsonl: options.Jsonl = False,
@@ -86,16 +95,17 @@ def find_references(
     """
     from ncs.answer import references_to
 
-    form = choose_format(form, as_json=as_json, jsonl=jsonl)
+    form = choose_format(form, as_json=as_json, jsonl=jsonl, paths=paths)
     with open_current(index, None, update=True, build=False, quiet=quiet) as opened_index:
         answer = references_to(
-            opened_index, _name_in(opened_index, name), k, language=options.language_in(opened_index, language),
-            repository=repository, path=path, kind=kind, code=not no_code or form == "vimgrep",
+            opened_index, _name_in(opened_index, name), k, language=languages, language_not=languages_not,
+            repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests,
+            code=not no_code or form == "vimgrep",
         )  # fmt: skip
         answer = with_files(answer, opened_index.snapshot, "references")
         if form == "json":
             show_json(answer)
-        elif form in ("jsonl", "vimgrep"):
+        elif form in ("jsonl", "vimgrep", "paths"):
             show({**answer, "hits": answer["references"]}, form, opened_index.snapshot, quiet=quiet)
         else:
             _print_references(answer, opened_index.snapshot, colored=form == "table", lines=not no_code)

@@ -67,6 +67,16 @@ def marks(code: str, stems: Collection[str]) -> list[tuple[int, int]]:
     return [(start, end) for (start, end, _), stem in zip(places, stemmed, strict=True) if stem in stems]
 
 
+def text_marks(code: str, texts: Iterable[str]) -> list[tuple[int, int]]:
+    """Offsets (start, end) of texts in the code.
+
+    >>> text_marks("sleep(1); sleep(10)", ["sleep(1"])
+    [(0, 7), (10, 17)]
+    """
+    pattern = "|".join(map(re.escape, texts))
+    return [match.span() for match in re.finditer(pattern, code)] if pattern else []
+
+
 def name_marks(code: str, names: Iterable[str]) -> list[tuple[int, int]]:
     """Offsets (start, end) of whole names in the code.
 
@@ -204,12 +214,31 @@ def line_starts(code: str) -> list[int]:
     return [0, *(match.end() for match in re.finditer("\n", code))]
 
 
+def marked_lines(code: str, marks: Iterable[tuple[int, int]]) -> list[int]:
+    """The 0-based lines in which marks begin, in order.
+
+    >>> marked_lines("x\\nhide key\\nkey", [(7, 10), (2, 6), (11, 14)])
+    [1, 2]
+    """
+    starts = line_starts(code)
+    return sorted({bisect_right(starts, start) - 1 for start, _ in marks})
+
+
+def around(marked: Sequence[int], lines: int, before: int, after: int) -> list[tuple[int, int]]:
+    """The first line, and the lines from so many before to so many after each marked one, as ranges.
+
+    >>> around([5, 9], 10, 0, 2)
+    [(0, 1), (5, 10)]
+    """
+    ranges = (range(max(at - before, 0), min(at + after + 1, lines)) for at in marked)
+    return _ranges(sorted({0}.union(*ranges)))
+
+
 def has_file_lines(hit: Mapping[str, Any]) -> bool:
     """Whether the lines of a hit's code are those of its file, so that they can be numbered; those of an index that an
     older version built may not be.
     """
-    code: str = hit["code"]
-    lines: int = hit["end_line"] - hit["start_line"]
+    code, lines = str(hit["code"]), int(hit["end_line"] - hit["start_line"])
     return code.count("\n") == lines
 
 

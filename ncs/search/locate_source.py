@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ncs.errors import BadInput
 from ncs.files import read_regular
 from ncs.storage.files import FileTable, full_place, home_of, stored_place
 
@@ -68,6 +70,28 @@ class SourceLocator:
         row = next(filter(None, (self._find({"place": place}) for place in places)), None)
         return f"{row[0]}/{row[1]}" if row else None
 
+    def within(self, path: Path) -> list[tuple[str, str]]:
+        """(repository, path in it, "" for all of it) of what is indexed at and below a path on this machine."""
+        found: dict[tuple[str, str], None] = {}
+        for table, dead in self._tables:
+            live = np.ones(len(table.path), np.bool_)
+            live[dead] = False
+            for file in {owner: file for file, owner in enumerate(table.repository.tolist())}.values():
+                repository, name, place = _texts(table, file)
+                folder = Path(place.removesuffix(f"/{name}"))
+                if folder.is_relative_to(path):
+                    found[repository, ""] = None
+                elif path.is_relative_to(folder):
+                    inside = path.relative_to(folder).as_posix()
+                    files, below = (
+                        table.texts.id(json.dumps(inside)),
+                        table.texts.starting(f"{json.dumps(inside)[:-1]}/"),
+                    )
+                    paths = table.path[live & (table.repository == table.repository[file])]
+                    if np.any((paths == files) | ((paths >= below.start) & (paths < below.stop))):
+                        found[repository, inside] = None
+        return list(found)
+
     def _find(self, values: Mapping[str, str]) -> list[str] | None:
         """Repository, path and place of the first file with these values."""
         for table, dead in self._tables:
@@ -77,8 +101,7 @@ class SourceLocator:
             matching = np.logical_and.reduce([getattr(table, name) == id for name, id in ids.items()])
             matching[dead] = False
             if matching.any():
-                file = int(matching.argmax())
-                return [json.loads(table.texts.word(int(getattr(table, name)[file]))) for name in COLUMNS]
+                return _texts(table, int(matching.argmax()))
         return None
 
     def locate(self, hit: Mapping[str, Any]) -> CurrentSource | None:
@@ -96,6 +119,29 @@ class SourceLocator:
         line = min(line_now or hit["start_line"], len(lines))
         end = line + hit["end_line"] - hit["start_line"]
         return CurrentSource(path, line, tuple(lines[line - 1 : end]), line_now is not None or not code)
+
+
+def _texts(table: FileTable, file: int) -> list[str]:
+    """Repository, path and place of a file."""
+    return [json.loads(table.texts.word(int(getattr(table, name)[file]))) for name in COLUMNS]
+
+
+def places_in(snapshot: Snapshot, names: Sequence[str]) -> list[tuple[str, str]]:
+    """(repository, path in it) of files and folders on this machine; raises BadInput where none of one is indexed."""
+    locator, places = SourceLocator(snapshot), list[tuple[str, str]]()
+    for name in names:
+        path = Path(name).resolve()
+        if not (found := locator.within(path)):
+            if any(path.is_relative_to(root) or root.is_relative_to(path) for root in locator.roots):
+                raise BadInput(
+                    f"nothing of {name} is indexed; if it is new: ncs update, if it was left out: ncs doctor"
+                )
+            sources = shlex.join([*map(str, locator.roots), str(path)])
+            raise BadInput(
+                f"{name} is outside of what is indexed; index it, too: ncs build {sources} -i {snapshot.folder}"
+            )
+        places += found
+    return places
 
 
 locator_of = lru_cache(maxsize=8)(SourceLocator)

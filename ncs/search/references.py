@@ -12,7 +12,6 @@ has it as a parameter nor assigns to it.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
@@ -22,13 +21,13 @@ import numpy as np
 
 from ncs.console import count
 from ncs.errors import BadInput, check_k
-from ncs.search.highlight import has_file_lines, line_starts, name_marks
+from ncs.search.highlight import has_file_lines, marked_lines, name_marks
 from ncs.search.locate_source import SourceLocator
 from ncs.search.question import check_length
 from ncs.search.signals import IN_BODY, inside_tests
 from ncs.storage.arrays import both, distinct
 from ncs.storage.file_roles import OUTLINES, SOURCE, TEST
-from ncs.storage.filters import at_matching_location
+from ncs.storage.filters import Filters, at_matching_location
 from ncs.storage.names import EXACT, FOLDED, PREFIX, Symbol, folded
 from ncs.text.spelling import nearest_words
 from ncs.text.stems import stem_all
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
     from ncs.storage.document_facts import DocumentFacts
     from ncs.storage.documents import Documents
+    from ncs.storage.filters import LocationFilter
     from ncs.storage.postings import Postings
     from ncs.storage.snapshot import Snapshot
     from ncs.types import Location, Mask, Rows
@@ -72,6 +72,11 @@ class Name(NamedTuple):
     qualifiers: tuple[str, ...] = ()
     repository: str | None = None
     path: str | None = None
+
+    @property
+    def filters(self) -> Filters:
+        """The filters of the file that it names, if any."""
+        return Filters(repository=self.repository, path=self.path)
 
 
 class Definition(NamedTuple):
@@ -139,7 +144,7 @@ class NameSearch:
         parts = file.split("/")
         splits = ((f"/{'/'.join(parts[:at])}", f"/{'/'.join(parts[at:])}") for at in range(1, len(parts)))
         for repository, path in ((None, file), *splits):
-            mask = self._documents.mask(repository=repository, path=path)
+            mask = self._documents.mask(Filters(repository=repository, path=path))
             if mask is not None and mask.any():
                 return repository, path
         return None, None
@@ -172,10 +177,10 @@ class NameSearch:
         return rows[:0], ""
 
     def _inside(self, name: Name) -> Mask | None:
-        return self._documents.mask(repository=name.repository, path=name.path)
+        return self._documents.mask(name.filters)
 
     def _placed(self, document: Document, name: Name) -> Document:
-        return at_matching_location(document, name.repository, name.path)
+        return at_matching_location(document, self._documents.location_filter(name.filters))
 
     def _of_owner(self, rows: Rows, qualifiers: Sequence[str]) -> Rows:
         """The definitions with these classes, modules or folders before their names: the last is their scope, else
@@ -196,7 +201,7 @@ class NameSearch:
             declared[number] = "return" not in document.code  # `return 1` has no words
         declared |= np.isin(rows, self._facts.uses.rows_with(DECLARED))
         aside = self._facts.file_roles.roles_of(rows) != SOURCE
-        modules = self._documents.mask(kind="module")
+        modules = self._documents.mask(Filters(kind="module"))
         files = modules[rows] if modules is not None else np.zeros(len(rows), np.bool_)
         return rows[np.lexsort((rows, declared, aside, files))]
 
@@ -238,10 +243,12 @@ class NameSearch:
         location = self._documents.locations(self._bodies_first(rows)[:1].tolist())[0]
         return f"{location.repository}/{location.path}:{location.start_line}"
 
-    def references(self, name: Name, k: int, allowed: Mask | None = None, **filters: str | None) -> References:
+    def references(
+        self, name: Name, k: int, *, passes: LocationFilter | None = None, allowed: Mask | None = None
+    ) -> References:
         """The first k uses, the nearest to a definition first, tests last; else why there are none.
 
-        allowed: the mask of the filters. filters: repository and path, at whose locations copies are shown.
+        allowed: the mask of the filters. passes: whether a location does; copies are shown at the first that does.
         """
         check_k(k)
         defining, _ = self._defining(name.name)
@@ -256,7 +263,7 @@ class NameSearch:
         notes += unread
         passing = self._live(rows, allowed)
         near = chosen if len(chosen) else defining
-        found = list(self._walk(passing, near, spelled, k, filters))
+        found = list(self._walk(passing, near, spelled, k, passes))
         total = max(len(passing), len(found)) if len(found) == k else len(found)
         if total > k:
             notes.append(f"the first {k} of about {total}")
@@ -274,7 +281,7 @@ class NameSearch:
         return list(dict.fromkeys(map(_own, self._documents.locations(defining.tolist()))))
 
     def _live(self, rows: Rows, allowed: Mask | None = None) -> Rows:
-        mask = both(self._documents.mask(), allowed)
+        mask = both(self._documents.mask(Filters()), allowed)
         return rows if mask is None else rows[mask[rows]]
 
     def _with_words(self, name: str) -> Rows:
@@ -333,7 +340,7 @@ class NameSearch:
         return rows[kept], notes
 
     def _walk(
-        self, rows: Rows, defining: Rows, names: Sequence[str], k: int, filters: dict[str, str | None]
+        self, rows: Rows, defining: Rows, names: Sequence[str], k: int, passes: LocationFilter | None
     ) -> Iterator[Reference]:
         """The first k uses, file by file: the lines of a function within another one are its own."""
         numbers, places = self._documents.files()
@@ -345,7 +352,7 @@ class NameSearch:
         for (test, distance, _), group in groupby(order, lambda at: (tests[at], near[at], numbers[rows[at]])):
             group_name = TESTS if test else GROUPS[distance] if len(defining) else USES
             documents = self._documents.documents([int(rows[at]) for at in group])
-            placed = [at_matching_location(document, **filters) for document in documents]
+            placed = [at_matching_location(document, passes) for document in documents]
             uses = [
                 Reference(each, lines, group_name) for each in placed if (lines := self._lines(each, names)) is not None
             ]
@@ -375,8 +382,7 @@ class NameSearch:
             marks = _without_definition(code, marks)
             if code and not marks:
                 return None
-        starts = line_starts(code)
-        marked = {bisect_right(starts, start) - 1 for start, _ in marks}
+        marked = set(marked_lines(code, marks))
         found = [at for at, _ in _code_lines(document, texts) if at in marked]
         if source is None:
             return [(document.start_line + at, texts[at]) for at in found] if code and has_file_lines(hit) else []

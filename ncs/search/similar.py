@@ -18,12 +18,13 @@ from ncs.sources.filters import Limits
 from ncs.storage.arrays import top
 from ncs.storage.documents import LINE
 from ncs.storage.file_roles import OUTLINES
-from ncs.storage.filters import at_location, at_matching_location, matcher
+from ncs.storage.filters import at_location, at_matching_location
 from ncs.text.tokens import field_tokens
 from ncs.types import Document, Field, Hit, Location
 
 if TYPE_CHECKING:
     from ncs.storage.documents import Documents
+    from ncs.storage.filters import LocationFilter
     from ncs.storage.postings import Postings
     from ncs.types import Mask
 
@@ -92,20 +93,18 @@ def similar(
     documents: Documents,
     k: int,
     *,
-    language: str | None = None,
-    repository: str | None = None,
-    path: str | None = None,
-    kind: str | None = None,
+    passes: LocationFilter | None = None,
+    allowed: Mask | None = None,
 ) -> list[Hit]:
     """The k functions with most of this one's features; the score is the share of these that they have, ties go to
     those with the fewest others.
 
-    language, repository, path and kind filter, as in `Index.search`. Only the POOL documents that share most of its
+    passes: whether a location does; allowed: mask of rows. Only the POOL documents that share most of its
     words are compared. The function itself is left out by its place; its exact copies are kept.
     Raises BadInput for an index without code and for k < 1.
     """
     check_k(k)
-    rows = candidates(function, postings, 2 * POOL, documents.mask(language, repository, path, kind))
+    rows = candidates(function, postings, 2 * POOL, allowed)
     functions = [pair for pair in zip(rows, documents.documents(rows), strict=True) if pair[1].kind not in OUTLINES]
     target = cached_features(function.code, function.language)
     shares: list[tuple[float, float, int, Document]] = []
@@ -115,8 +114,8 @@ def similar(
         elsewhere = without(document, function)
         if elsewhere is None or not installed(elsewhere.language):
             continue
-        located = at_matching_location(elsewhere, repository, path)
-        if matcher(repository)(located.repository) and matcher(path)(located.path):
+        located = at_matching_location(elsewhere, passes)
+        if passes is None or passes(located.repository, located.path):
             features = cached_features(located.code, located.language)
             shares.append((-similarity(features, target), -similarity(target, features), row, located))
     shares.sort(key=itemgetter(0, 1, 2))

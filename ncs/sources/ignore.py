@@ -61,6 +61,10 @@ class Pattern(NamedTuple):
     ignored: bool
     folders_only: bool
 
+    def matches(self, text: str) -> bool:
+        """Whether it matches a path, or of_name a name, without a slash at its end."""
+        return text == self.expression if self.literal else _compile(self.expression).fullmatch(text) is not None
+
 
 @lru_cache(MAX_PATTERNS)
 def _compile(expression: str) -> re.Pattern[str]:
@@ -91,12 +95,9 @@ class IgnoreFile:
         literals = self.literals
         if not (name in literals or path in literals or self.any_name.fullmatch(name) or self.any_path.fullmatch(path)):
             return None  # most paths
-        for expression, literal, of_name, ignored, folders_only in reversed(self.patterns):
-            text = name if of_name else path
-            if (is_folder or not folders_only) and (
-                text == expression if literal else _compile(expression).fullmatch(text)
-            ):
-                return ignored
+        for pattern in reversed(self.patterns):
+            if (is_folder or not pattern.folders_only) and pattern.matches(name if pattern.of_name else path):
+                return pattern.ignored
         return None
 
 

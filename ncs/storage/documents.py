@@ -22,12 +22,13 @@ import numpy as np
 from ncs.errors import BROKEN, IndexDamaged
 from ncs.files import open_regular
 from ncs.storage.arrays import split
-from ncs.storage.filters import matcher
+from ncs.storage.filters import names_of
 from ncs.types import Document, Field, Location, Tokens
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ncs.storage.filters import Filters, LocationFilter
     from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask
 
@@ -82,6 +83,7 @@ SELECT_PACKED = f"""
     SELECT row, {ID}, repositories.name, path, start_line, end_line, languages.label, kinds.label, documents.name,
     qualified_name, digest, body FROM documents {JOIN} JOIN labels AS languages ON languages.id = language
     JOIN labels AS kinds ON kinds.id = kind WHERE {ROWS}"""  # noqa: S608
+SELECT_CODE = f"SELECT row, qualified_name, body FROM documents WHERE {ROWS}"  # noqa: S608
 SELECT_COPIES = f"SELECT row, file, {PLACE} FROM copies {JOIN} WHERE {ROWS} ORDER BY copies.rowid"  # noqa: S608
 SELECT_COPIES_FROM = f"""
     SELECT digest, repositories.name, path, copies.start_line, copies.end_line, copies.qualified_name
@@ -201,6 +203,14 @@ class DocumentTable:
                 rows = list(self._rows(SELECT_NAMES, (start, start + NAMES), (str, str, str)))
             yield from rows
 
+    def codes(self, rows: Sequence[int]) -> Iterator[tuple[str, str]]:
+        """(qualified name, code) of some rows, in their order; code that was not stored is ""."""
+        for start in range(0, len(rows), NAMES):
+            found = self._select(SELECT_CODE, rows[start : start + NAMES], (str, bytes))
+            with self._reading():
+                codes = list(map(_unpack_code, _unpack([body for _, body in found])))
+            yield from zip((name for name, _ in found), codes, strict=True)
+
     def rows_of(self, id: str) -> list[int]:
         """The rows with this id."""
         place, _, line = id.rpartition(":")
@@ -243,24 +253,19 @@ class DocumentTable:
             ids = [id for id, label in self._rows("SELECT id, label FROM labels", (), (int, str)) if label in labels]
             return np.isin(self.column(column), ids)
 
-    def mask(
-        self,
-        language: str | None,
-        repository: str | None,
-        path: str | None,
-        kind: str | None,
-        dead_files: NDArray[np.int64],
-    ) -> Mask:
-        """Mask of the rows that match all filters, themselves or by a copy in a live file, bool [n]."""
+    def mask(self, filters: Filters, passes: LocationFilter | None, dead_files: NDArray[np.int64]) -> Mask:
+        """Mask of the rows that match language and kind, and by their own location or a copy's in a live file what
+        `passes`, bool [n]."""
         mask = np.ones(len(self), np.bool_)
-        for column, label in (("language", language), ("kind", kind)):
-            if label is not None:
-                mask &= self.with_labels(column, [label.lower()])
-        if repository is not None or path is not None:
-            in_repository, in_path = cache(matcher(repository)), matcher(path)
+        for column, names in (("language", filters.language), ("kind", filters.kind)):
+            if names:
+                mask &= self.with_labels(column, names_of(names))
+        if filters.language_not:
+            mask &= ~self.with_labels("language", names_of(filters.language_not))
+        if passes is not None:
             with self._reading():
                 files, places = self.files()
-                matching = np.array([in_repository(owner) and in_path(name) for owner, name in places], np.bool_)
+                matching = np.array([passes(*place) for place in places], np.bool_)
                 matching[dead_files] = False
                 in_files = matching[files]
                 in_files[self.column("copy_row")[matching[self.column("copy_file")]]] = True
@@ -369,22 +374,21 @@ class Documents:
         rows = (segment.first + row for segment, table in pairs for row in table.rows_of(id))
         return next((row for row in rows if live is None or live[row]), None)
 
-    def mask(
-        self,
-        language: str | None = None,
-        repository: str | None = None,
-        path: str | None = None,
-        kind: str | None = None,
-    ) -> Mask | None:
-        """Mask of the live rows that match all filters, bool [n]; None if all rows do.
+    def mask(self, filters: Filters) -> Mask | None:
+        """Mask of the live rows that match language, kind and location, bool [n]; None if all rows do.
 
-        repository and path are patterns (`ncs.storage.filters.matcher`); one location of a row must match both.
+        Languages and kinds are called as the index calls them (`Filters.known`).
         """
-        if language is None and repository is None and path is None and kind is None:
+        passes = self.location_filter(filters)
+        if passes is None and not (filters.language or filters.language_not or filters.kind):
             return self._snapshot.live
         pairs = zip(self._snapshot.segments, self.tables, strict=True)
-        masks = [table.mask(language, repository, path, kind, segment.dead_files) for segment, table in pairs]
-        return self._snapshot.allowed(np.concatenate(masks))
+        return self._snapshot.allowed(np.concatenate([t.mask(filters, passes, s.dead_files) for s, t in pairs]))
+
+    def location_filter(self, filters: Filters) -> LocationFilter | None:
+        """Whether a location passes; None if all do."""
+        repositories = self._snapshot.description.counts.get("repositories") or ()
+        return filters.locations(several=len(repositories) > 1)
 
     def _gather(self, rows: Sequence[int], read: Callable[[int, list[int]], list[T]]) -> list[T]:
         """Read local rows segment by segment; values in the order of `rows`."""
@@ -399,6 +403,10 @@ def unpack_bodies(bodies: Sequence[bytes]) -> Iterator[tuple[str, Mapping[Field,
 
     Raises what wrong bytes raise: zlib.error or one of BROKEN, ValueError where they unpack to far more than code does.
     """
+    return map(_unpack_text, _unpack(bodies))
+
+
+def _unpack(bodies: Sequence[bytes]) -> Iterator[str]:
     left = BYTES + DENSITY * sum(map(len, bodies))
     for body in bodies:
         stream = zlib.decompressobj()
@@ -406,7 +414,7 @@ def unpack_bodies(bodies: Sequence[bytes]) -> Iterator[tuple[str, Mapping[Field,
         left -= len(data)
         if left <= 0 or (body and not stream.eof):
             raise ValueError("a body is cut or endless")
-        yield _unpack_text(to_str(data)) if body else ("", {})
+        yield to_str(data)
 
 
 def _unpack_text(text: str) -> tuple[str, Mapping[Field, Tokens]]:
@@ -421,6 +429,10 @@ def _unpack_text(text: str) -> tuple[str, Mapping[Field, Tokens]]:
         name, *spellings = field.split(WORD_END)
         words[name] = tuple(spellings)
     return code, words
+
+
+def _unpack_code(text: str) -> str:
+    return _unpack_text(text)[0] if text[:1] == IN_JSON else text[1:].partition(FIELD_END)[0]
 
 
 @cache

@@ -1,16 +1,108 @@
-"""Filters by repository and path, as typed by users."""
+"""Filters of documents, as typed by users: by language and kind, repository and path, what they are and hold."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from fnmatch import translate
+from functools import cache
 from glob import escape
+from itertools import accumulate, product
+from typing import TYPE_CHECKING, Any
 
+from ncs.errors import BadInput
 from ncs.types import Document, Location
 
+if TYPE_CHECKING:
+    from ncs.sources.ignore import Pattern
+
 Matcher = Callable[[str], bool]
+LocationFilter = Callable[[str, str], bool]
+"""Whether a repository and a path in it pass."""
+MAX_ALTERNATIVES = 100
+"""Globs that one with braces may stand for."""
+
+
+CONTENT = ("all", "code", "docs")
+"""What is searched: everything, everything but sections of prose, or these alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Filters of hits; a document must pass all of them.
+
+    language, language_not: one or several, as the index or people call them: python, py. repository, path: globs
+    (`matcher`). glob: globs as ripgrep takes them (`glob_filter`). places: (repository, path in it) of files and
+    folders, any of them. functions_only: no classes, top-level code and sections of prose. no_tests: no tests. regexp:
+    the code or the qualified name must match (ncs.search.regexp). content: one of CONTENT; None: all of what the
+    default ranker finds, code of what others do, which know no difference.
+    """
+
+    language: str | Sequence[str] | None = None
+    repository: str | None = None
+    path: str | None = None
+    kind: str | None = None
+    functions_only: bool = False
+    language_not: str | Sequence[str] | None = None
+    glob: Sequence[str] | None = None
+    places: Sequence[tuple[str, str]] | None = None
+    no_tests: bool = False
+    regexp: str | None = None
+    content: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.content not in (None, *CONTENT):
+            raise BadInput(f"unknown content {self.content!r}; choose from {', '.join(CONTENT)}")
+
+    def known(self, counts: Mapping[str, Any]) -> Filters:
+        """The filters with languages and the kind as an index with these counts calls them.
+
+        Raises BadInput for those that it does not have, naming those that it has.
+        """
+        languages, kinds = counts.get("languages") or {}, counts.get("kinds") or {}
+        kind = self.kind and self.kind.lower()
+        if kind and kind not in kinds:
+            raise BadInput(f"no kind {self.kind!r} here (have: {', '.join(sorted(kinds))})")
+        some, others = (
+            [_language(name, languages) for name in names_of(each)] for each in (self.language, self.language_not)
+        )
+        return replace(self, kind=kind, language=some, language_not=others)
+
+    def locations(self, *, several: bool) -> LocationFilter | None:
+        """Whether a location passes; None if all do. several: whether the index has several repositories."""
+        if not (self.repository or self.path or self.glob or self.places):
+            return None
+        in_repository, in_path = cache(matcher(self.repository)), matcher(self.path)
+        in_globs, places = glob_filter(self.glob or (), several=several), self.places
+
+        def passes(repository: str, path: str) -> bool:
+            here = not places or any(owner == repository and _is_below(path, place) for owner, place in places)
+            return here and in_repository(repository) and in_path(path) and in_globs(repository, path)
+
+        return passes
+
+
+def names_of(names: str | Sequence[str] | None) -> Sequence[str]:
+    """One name, several or none as a sequence."""
+    return (names,) if isinstance(names, str) else names or ()
+
+
+def _language(name: str, known: Mapping[str, Any]) -> str:
+    """The known language that is called so; raises BadInput."""
+    if name in known:
+        return name
+    from ncs.extract.text_files import language_called  # a query need not import it
+
+    language = language_called(name)
+    if language is None or language not in known:
+        raise BadInput(f"no language {name!r} here (have: {', '.join(sorted(known))})")
+    return language
+
+
+def _is_below(path: str, place: str) -> bool:
+    return not place or path == place or path.startswith(f"{place}/")
 
 
 def matcher(pattern: str | None) -> Matcher:
@@ -41,12 +133,59 @@ def matcher(pattern: str | None) -> Matcher:
     return lambda name: matches(name) is not None
 
 
-def at_matching_location(document: Document, repository: str | None = None, path: str | None = None) -> Document:
-    """The document at its first location that matches the filters, if any; the others are its copies."""
-    repository_matches, path_matches = matcher(repository), matcher(path)
+def glob_filter(globs: Sequence[str], *, several: bool = False) -> LocationFilter:
+    """Whether a file passes globs in the syntax of .gitignore, as after ripgrep's -g.
+
+    The last glob that matches it, or a folder that holds it, decides: `!` leaves it out. What none matches passes if
+    all begin with `!`. `{a,b}` stands for either. Paths are relative to their repository, or, where there are
+    several, also to the folder that holds it. Raises BadInput for a glob that matches nothing.
+
+    >>> passes = glob_filter(["*.{ts,tsx}", "!tests/"])
+    >>> [passes("app", path) for path in ("src/a.ts", "src/a.py", "src/tests/a.ts")]
+    [True, False, False]
+    """
+    if not globs:
+        return lambda repository, path: True
+    from ncs.sources.ignore import parse_line  # without globs a query need not import it
+
+    patterns = [pattern for glob in globs for each in _alternatives(glob) if (pattern := parse_line(each))]
+    if len(patterns) < len(globs):
+        raise BadInput(
+            f"a glob of {', '.join(map(repr, globs))} matches nothing; write for example '*.py' or '!tests/'"
+        )
+    default = not any(pattern.ignored for pattern in patterns)
+
+    def passes(repository: str, path: str) -> bool:
+        texts = (path, f"{repository}/{path}") if several else (path,)
+        matching = (pattern.ignored for pattern in reversed(patterns) if any(_matches(pattern, text) for text in texts))
+        return next(matching, default)
+
+    return passes
+
+
+def _alternatives(glob: str) -> list[str]:
+    """The globs that one with braces stands for."""
+    parts = re.split(r"\{([^{}]*)\}", re.sub(r"^(!?)\./", r"\1/", glob))
+    options = [part.split(",") if at % 2 else [part] for at, part in enumerate(parts)]
+    if math.prod(map(len, options)) > MAX_ALTERNATIVES:
+        raise BadInput(f"{glob[:60]!r} stands for more than {MAX_ALTERNATIVES} globs; write a wider one")
+    return list(map("".join, product(*options)))
+
+
+def _matches(pattern: Pattern, path: str) -> bool:
+    """Whether a pattern of `.gitignore` matches a file or one of the folders that hold it."""
+    names = path.split("/")
+    if pattern.folders_only:
+        names.pop()
+    return any(map(pattern.matches, names if pattern.of_name else accumulate(names, "{}/{}".format)))
+
+
+def at_matching_location(document: Document, passes: LocationFilter | None) -> Document:
+    """The document at its first location that passes the filter, if any; the others are its copies."""
+    if passes is None:
+        return document
     places = (document.location, *document.copies)
-    matching = (place for place in places if repository_matches(place.repository) and path_matches(place.path))
-    place = next(matching, document.location)
+    place = next((place for place in places if passes(place.repository, place.path)), document.location)
     return at_location(document, place, tuple(other for other in places if other != place))
 
 

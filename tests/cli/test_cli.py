@@ -37,7 +37,7 @@ def test_json_is_one_object_and_jsonl_one_hit_a_line(demo: Path) -> None:
     lines = invoke("query", HIDE, "--jsonl", cwd=demo).stdout.splitlines()
     assert [json.loads(line) for line in lines] == answer["hits"]
     (codeless,) = invoke("query", HIDE, "--no-code", "--jsonl", "-k", "1", cwd=demo).stdout.splitlines()
-    assert json.loads(codeless) == {**first, "code": None}
+    assert json.loads(codeless) == {**first, "code": None, "excerpt": []}
 
 
 def test_explain_says_what_the_score_is_the_sum_of(demo: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_query_imports_neither_the_build_nor_servers_nor_heavy_libraries(demo:
     [
         ("ncs doc", ["doctor"]),
         ("ncs query --ranker ncs_", ["ncs_centred", "ncs_enhanced", "ncs_postrank"]),
-        ("ncs query --format ", ["table", "plain", "json", "jsonl", "vimgrep"]),
+        ("ncs query --format ", ["table", "plain", "json", "jsonl", "vimgrep", "paths"]),
         ("ncs query --language j", ["java"]),
         ("ncs query --kind cl", ["class"]),
         ("ncs query --repository ", ["app", "copy", "tools"]),
@@ -198,7 +198,7 @@ def test_an_editor_opens_a_hit_from_the_command_line(demo: Path, tmp_path: Path)
     assert (none.returncode, none.stderr) == (2, "ncs: no hit 9; the last one is 1\n")
 
 
-@pytest.mark.parametrize("arguments", [["query", "keyboard", "-A", "--format", "table"], ["info"]])
+@pytest.mark.parametrize("arguments", [["query", "keyboard", "-a", "--format", "table"], ["info"]])
 def test_a_reader_that_exits_early_is_not_an_error(demo: Path, arguments: list[str]) -> None:
     command = [sys.executable, "-m", "ncs.cli", *arguments]
     environment = {**os.environ, "PYTHONUNBUFFERED": ""}

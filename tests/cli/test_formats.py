@@ -81,7 +81,7 @@ def test_vimgrep_follows_a_function_that_has_moved_in_its_file(tmp_path: Path) -
     [
         (["--json", "--jsonl"], "--json and --jsonl cannot be used together"),
         (["--format", "plain", "--json"], "--format plain and --json cannot be used together"),
-        (["--format", "grep"], "unknown format 'grep'; choose from table, plain, json, jsonl, vimgrep"),
+        (["--format", "grep"], "unknown format 'grep'; choose from table, plain, json, jsonl, vimgrep, paths"),
     ],
 )
 def test_two_formats_and_an_unknown_one_are_refused(query: Query, options: list[str], message: str) -> None:
@@ -102,7 +102,7 @@ def test_a_table_into_a_pipe_has_no_escapes_and_80_columns(query: Query) -> None
         "    14 }",
         "",
     ]
-    wide = query("read wide", "--format", "table").stdout.splitlines()
+    wide = query("read wide", "--path", "wide.py", "--format", "table").stdout.splitlines()
     assert max(map(cell_len, wide)) in (79, 80)  # a wide character does not fit the last column
     assert wide[4].endswith("…")
 
@@ -122,7 +122,7 @@ def test_of_a_long_function_the_line_with_most_words_of_the_query_is_shown_or_ev
     assert "    42      soft.hide(keyboard)" in lines
     assert len(lines) < 22
     assert re.fullmatch(r"      \.\.\. \d+ more lines", lines[-2])
-    every = query("press many keys", "--path", "long.py", "-A").stdout.splitlines()
+    every = query("press many keys", "--path", "long.py", "-a").stdout.splitlines()
     assert [line[8:] for line in every[1:-1]] == LONG_FUNCTION.rstrip("\n").split("\n")
     table = query("press many keys", "--path", "long.py", "--all", "--format", "table").stdout
     assert table.count("\n    63     return soft\n") == 1

@@ -85,7 +85,7 @@ COMMANDS = (
     ("update", "--compact", "-q"),
     ("query", "open a file", "--ranker", "ncs_postrank", "--format", "plain"),
     ("query", "close the socket", "--ranker", "ncs_enhanced", "--json"),
-    ("query", "the file", "--unfold", "--kind", "function", "-A", "--min-confidence", "0.1"),
+    ("query", "the file", "--unfold", "--kind", "function", "-a", "--min-confidence", "0.1"),
     ("similar", "a.py:1", "--json"),
     ("eval", "questions.tsv"),
     ("doctor",),

@@ -42,7 +42,7 @@ QUERIES = (
     "consensus of repositories",
     "x = load(folder); x.save(folder)",
     "what is this",
-    "zzzyx unknown words only",
+    "qwxqzv unknown words only",
     "save save save the words, saved",
 )
 

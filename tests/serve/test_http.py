@@ -72,6 +72,9 @@ def error_of(answer: Any) -> dict[str, str]:
         (("--path", "src", "--min-confidence", "0.01"), {"path": "src", "min_confidence": 0.01}),
         (("--kind", "Class", "-k", "50"), {"kind": "Class", "k": 50}),
         (("--explain", "--functions-only"), {"explain": True, "functions_only": True}),
+        (("-t", "java", "-t", "py", "--no-tests"), {"language": ["java", "py"], "no_tests": True}),
+        (("-T", "py", "-g", "*.java", "-g", "!Net*"), {"language_not": "py", "glob": ["*.java", "!Net*"]}),
+        (("-e", "hide|show"), {"regexp": "hide|show"}),
     ],
 )
 def test_search_answers_what_the_terminal_prints(
@@ -168,6 +171,9 @@ def same_shape(value: Any, example: Any) -> bool:
         ("search", {"query": "keyboard", "ranker": "bm25", "min_confidence": 0.5}, "no confidence"),
         ("search", {"query": "x", "min_confidence": 2}, "min_confidence"),
         ("search", {"query": "x", "language": "y" * 100}, "language"),
+        ("search", {"query": "x", "language": "klingon"}, "no language 'klingon' here (have: java, python)"),
+        ("search", {"query": "x", "glob": ["#"]}, "a glob of '#' matches nothing"),
+        ("search", {"query": "x", "regexp": "("}, "no regular expression: '(' ("),
         ("words", {"word": "x", "n": 1000}, "n"),
         ("similar", {"id": ""}, "id"),
         ("similar", {}, "either id or source"),
@@ -199,7 +205,7 @@ def test_a_parameter_out_of_bounds_is_refused_in_one_line(
         (b'{"query": "hide\\u0000keyboard\\u202egro"}', 200),
         (b'{"query": "\\u202e\\u2066\\u0007"}', 200),
         ('{"query": "\U0001f600 ключ 键盘"}'.encode(), 200),
-        (b'{"query": "%s %n {0} <script>", "path": "../../etc", "repository": "[[***?", "language": "\\u0000"}', 200),
+        (b'{"query": "%s %n {0} <script>", "path": "../../etc", "repository": "[[***?", "language": "\\u0000"}', 422),
     ],
 )
 def test_hostile_bodies_get_an_answer_of_the_right_kind(client: TestClient, body: bytes, status: int) -> None:

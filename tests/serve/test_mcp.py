@@ -49,6 +49,10 @@ SEARCH: dict[str, object] = {"query": "hide soft keyboard"}
 CALLS: dict[str, tuple[str, dict[str, object]]] = {
     "search": ("search_code", SEARCH),
     "filtered": ("search_code", {"query": "count file", "path": "tools", "k": 3}),
+    "narrow": (
+        "search_code",
+        {"query": "count file", "glob": ["*.py", "!docs/"], "language": "py", "no_tests": True, "regexp": "def "},
+    ),
     "page 1": ("search_code", {"query": "file", "k": 2}),
     "page 2": ("search_code", {"query": "file", "k": 2, "cursor": "2"}),
     "both pages": ("search_code", {"query": "file", "k": 4}),
@@ -78,6 +82,8 @@ ERRORS: dict[str, tuple[str, dict[str, object], str]] = {
     "few tokens": ("search_code", {"query": "x", "max_tokens": 3}, "max_tokens: Input should be greater than or equal"),
     "bad cursor": ("search_code", {"query": "x", "cursor": "../x"}, "cursor: "),
     "far page": ("search_code", {"query": "x", "cursor": "9999"}, "pages end at 1000; use a more precise query"),
+    "no language": ("search_code", {"query": "x", "language": "klingon"}, "no language 'klingon' here (have: "),
+    "no regexp": ("search_code", {"query": "x", "regexp": "("}, "no regular expression: '(' ("),
     "no tool": ("delete_everything", {}, "choose from search_code"),
     "no project": ("search_code", {"query": "x", "project": "mars"}, "choose from repos"),
     "outside": ("get_function", {"place": "../../../../etc/passwd:1"}, "outside the project"),
@@ -187,8 +193,8 @@ def test_without_a_hit_the_answer_says_which_words_are_unknown(session: Session)
 def test_a_function_is_shown_by_its_name_and_of_several_a_line_each(session: Session) -> None:
     assert session["named"].text.startswith("file tools/long.py:1-901 count_everything (function)")
     assert session["several"].text == (
-        "note: 2 have this name; ask again with the place of one\n\n"
-        "tools/twice.py:2-3 First.twice (function)\n\n"
+        "note: 2 have this name; ask again with the place of one\n"
+        "tools/twice.py:2-3 First.twice (function)\n"
         "tools/twice.py:6-7 Second.twice (function)"
     )
     assert session["one of several"].json["place"] == "tools/twice.py:6"

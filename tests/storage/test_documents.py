@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from ncs.errors import IndexDamaged, NcsError
 from ncs.storage.documents import DocumentTable, unpack_bodies
 from ncs.storage.documents_writer import StoreWriter, pack, pack_body
+from ncs.storage.filters import Filters
 from ncs.types import Document, Field, Location
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=40)
@@ -68,7 +69,9 @@ def mask(
     dead: Sequence[int] = (),
 ) -> list[int]:
     """The rows that match the filters."""
-    rows: list[int] = np.flatnonzero(table.mask(language, repository, path, None, np.array(dead, np.int64))).tolist()
+    filters = Filters(language and language.lower(), repository, path)
+    marked = table.mask(filters, filters.locations(several=True), np.array(dead, np.int64))
+    rows: list[int] = np.flatnonzero(marked).tolist()
     return rows
 
 

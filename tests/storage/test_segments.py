@@ -15,6 +15,7 @@ from ncs.errors import IndexDamaged
 from ncs.storage.document_facts import DocumentFacts, write_facts, write_languages
 from ncs.storage.documents import NAME, Documents, DocumentTable
 from ncs.storage.files import FILES, FileEntry, FileTable
+from ncs.storage.filters import Filters
 from ncs.storage.names import Symbol
 from ncs.storage.snapshot import SEGMENTS, STATISTICS, TOMBSTONES, Description, Snapshot
 from ncs.types import FIELDS, Document, Field
@@ -152,8 +153,8 @@ def test_documents_their_places_and_filters_are_the_same(readers: tuple[Readers,
     (files, places), (own_files, own_places) = many.documents.files(), one.documents.files()
     assert [places[files[row]] for row in many.live.tolist()] == [own_places[file] for file in own_files.tolist()]
     assert np.flatnonzero(files >= 0).tolist() == many.documents.rows().tolist() == many.live.tolist()
-    for filters in ({}, {"language": "java"}, {"path": "src"}, {"repository": "lib", "kind": "function"}):
-        mask, expected = many.documents.mask(**filters), one.documents.mask(**filters)
+    for filters in (Filters(), Filters("java"), Filters(path="src"), Filters(repository="lib", kind="function")):
+        mask, expected = (readers.documents.mask(filters) for readers in (many, one))
         rows_of_mask = many.live if mask is None else np.flatnonzero(mask)
         assert many.numbers_of(rows_of_mask.tolist()) == (
             list(range(len(one.live))) if expected is None else np.flatnonzero(expected).tolist()

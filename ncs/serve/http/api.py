@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from ncs.answer import (
     Answer,
@@ -27,10 +27,12 @@ from ncs.files import append_file
 from ncs.index import Index
 from ncs.search.highlight import marks
 from ncs.search.rankers import DEFAULT_RANKER
+from ncs.search.regexp import MAX_REGEXP
 from ncs.search.similar import function_in
 from ncs.serve.http.errors import HttpError, to_json
 from ncs.serve.http.settings import MAX_BODY, MAX_K, MAX_QUERY, MAX_SOURCE
 from ncs.serve.live_index import LiveIndex
+from ncs.storage.filters import Filters
 from ncs.storage.vectors import Vectors
 from ncs.types import Document
 
@@ -40,10 +42,23 @@ INFO = ("format", "trusted", "created", "documents", "copies", "files", "source_
 MAX_FEEDBACK = 64 << 20
 """Bytes of a file of votes."""
 
+MAX_NAMES = 20
+"""Languages or globs of a request."""
+
+
+def _as_list(value: object) -> object:
+    """One name is a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Pattern = Annotated[str, Field(min_length=1, max_length=300)]
 Id = Annotated[str, Field(min_length=1, max_length=4_096, description="The id of a document, as in hits.")]
 QueryText = Annotated[str, Field(min_length=1, max_length=MAX_QUERY)]
+
+
+Names = Annotated[list[Name], BeforeValidator(_as_list), Field(max_length=MAX_NAMES)]
+Patterns = Annotated[list[Pattern], BeforeValidator(_as_list), Field(max_length=MAX_NAMES)]
 
 
 class IndexRequest(BaseModel):
@@ -55,10 +70,14 @@ class IndexRequest(BaseModel):
 
 class _Filtered(IndexRequest):
     k: int = Field(10, ge=1, le=MAX_K, description="How many hits.")
-    language: Name | None = Field(None, description="Only this language.", examples=["java"])
+    language: Names | None = Field(None, description="Only these languages.", examples=[["java"]])
+    language_not: Names | None = Field(None, description="Not these languages.", examples=[["js"]])
     repository: Pattern | None = Field(None, description="Only repositories that match this glob.")
     path: Pattern | None = Field(None, description="Only paths that match this glob.", examples=["src/main"])
+    glob: Patterns | None = Field(None, description="Only such files, or with ! not.", examples=[["*.py", "!docs/"]])
     kind: Name | None = Field(None, description="Only this kind of document.", examples=["method"])
+    no_tests: bool = Field(False, description="No tests.")
+    regexp: str | None = Field(None, min_length=1, max_length=MAX_REGEXP, description="What code or name must match.")
     code: bool = Field(True, description="Whether hits include their code.")
     marks: bool = Field(False, description="Include where the words of the query are in the code: [start, end] each.")
 
@@ -144,7 +163,7 @@ def search(live: LiveIndex, request: SearchRequest) -> bytes:
 
 def similar(live: LiveIndex, request: SimilarRequest) -> bytes:
     """Functions like a document of the index, which is left out, or like one in the code of the request."""
-    filters = request.model_dump(include={"language", "repository", "path", "kind", "code"})
+    filters = request.model_dump(include=set(_Filtered.model_fields) - {"index", "k", "marks"})
     with live.acquire() as index:
         function, name = _function(index, request)
         answer = similar_to(index, function, name, request.k, **filters)
@@ -240,7 +259,7 @@ def map_points(live: LiveIndex, request: IndexRequest) -> bytes:
         locations = documents.locations(rows)
         row_languages = np.full(len(rows), "", object)
         for name in index.description.counts["languages"]:
-            mask = documents.mask(language=name)
+            mask = documents.mask(Filters(language=name))
             row_languages[mask[rows] if mask is not None else []] = name
         languages, language = _by_frequency(row_languages.tolist())
         repositories, repository = _by_frequency([location.repository for location in locations])

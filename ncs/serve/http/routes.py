@@ -19,6 +19,7 @@ _DOCUMENT: dict[str, Any] = {
     "end_line": 15, "language": "java", "kind": "method", "name": "hideKeyboard",
     "qualified_name": "Keyboards.hideKeyboard", "copies": [],
     "code": "void hideKeyboard(View view) {\n    manager.hideSoftInputFromWindow(view.getWindowToken(), 0);\n}",
+    "excerpt": [[0, 3]], "marked": ["hide", "keyboard", "soft"],
 }  # fmt: skip
 _HIT: dict[str, Any] = {
     "rank": 1, "score": 2.318461, "confidence": 0.91, "likelihood": "strong", **_DOCUMENT,

@@ -14,6 +14,7 @@ from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.search.rankers import DEFAULT_RANKER
 from ncs.search.references import MATCHES, Definition, Definitions
+from ncs.search.regexp import MAX_REGEXP
 from ncs.search.similar import function_in, parse_place
 from ncs.serve.http.settings import MAX_QUERY, MAX_SOURCE
 from ncs.serve.live_index import LiveIndex
@@ -50,6 +51,9 @@ Tokens = Annotated[
     ),
 ]  # fmt: skip
 Hits = Annotated[int, Field(ge=1, le=MAX_HITS, description="How many functions per page.")]
+
+Glob = Annotated[str, Field(max_length=300)]
+MAX_GLOBS = 20
 
 
 class Arguments(BaseModel):
@@ -95,6 +99,9 @@ class SearchCode(_Ranked):
     content: Literal["all", "code", "docs"] | None = Field(
         None, description="docs: sections of README and guides only, for how-to questions; code: none of them."
     )
+    no_tests: bool = Field(False, description="Leave out tests.")
+    glob: list[Glob] | None = Field(None, max_length=MAX_GLOBS, description="As of ripgrep's -g: *.py, !docs/.")
+    regexp: str | None = Field(None, max_length=MAX_REGEXP, description="What code or name must match, too.")
 
 
 class FindSimilar(_Ranked):
@@ -214,7 +221,13 @@ def search_code(projects: Sequence[Project], arguments: SearchCode) -> Page:
     data: dict[str, object] = {"query": shorten(arguments.query), "ranker": DEFAULT_RANKER}
     for project in projects:
         with project.open_index() as (index, index_notes):
-            result = _search(project, index, arguments)
+            try:
+                result = _search(project, index, arguments)
+            except BadInput as error:  # such as of a project without the language
+                if not several:
+                    raise
+                notes.append(f"{project.name}: {error}")
+                continue
             notes += [*index_notes, *result["notes"]]
             unknown |= result["unknown_words"]
             data |= {"kind": result["kind"]} if "kind" in result else {}
@@ -233,8 +246,8 @@ def _search(project: Project, index: Index | None, arguments: SearchCode) -> Map
     repository, path = filters(project, index, arguments.path)
     return ask(
         index, arguments.query, arguments.needed, ranker=DEFAULT_RANKER, language=arguments.language,
-        repository=repository, path=path, functions_only=arguments.functions_only,
-        content=arguments.content,
+        repository=repository, path=path, glob=arguments.glob, functions_only=arguments.functions_only,
+        no_tests=arguments.no_tests, content=arguments.content, regexp=arguments.regexp,
     )  # fmt: skip
 
 
@@ -253,7 +266,13 @@ def find_similar(projects: Sequence[Project], arguments: FindSimilar) -> Page:
             repository, path = filters(project, index, arguments.path)
             filters_of = {"language": arguments.language, "repository": repository, "path": path}
             held = index.description
-            result = run_limited(_similar, project.folder, held, function, name, arguments.needed, filters_of)
+            try:
+                result = run_limited(_similar, project.folder, held, function, name, arguments.needed, filters_of)
+            except BadInput as error:  # such as of a project without the language
+                if len(projects) == 1:
+                    raise
+                notes.append(f"{project.name}: {error}")
+                continue
             notes += [*index_notes, *result["notes"]]
             for hit in result["hits"]:
                 row = _row(project, index, hit, len(projects) > 1)
@@ -266,12 +285,12 @@ _indexes: dict[Path, LiveIndex] = {}
 
 
 def _similar(
-    folder: Path, held: Description, function: Document, name: str, k: int, filters: dict[str, str | None]
+    folder: Path, held: Description, function: Document, name: str, k: int, filters: dict[str, Any]
 ) -> Mapping[str, Any]:
     live = _indexes.get(folder) or _indexes.setdefault(folder, LiveIndex(folder.name, folder, held=held))
     live.refresh()
     with live.acquire() as index:
-        return similar_to(index, function, name, k, **filters)  # type: ignore[arg-type]
+        return similar_to(index, function, name, k, **filters)
 
 
 def _function_at(projects: Sequence[Project], place: str) -> tuple[Project, Document]:
@@ -332,7 +351,7 @@ def _named(projects: Sequence[Project], name: str) -> tuple[list[tuple[Project, 
                 raise BadInput(f"a name needs the index: {_no_index(index_notes)}; give path:line meanwhile")
             try:
                 result = index.definitions(name, MAX_HITS)
-            except BadInput as error:  # a file of another project
+            except BadInput as error:  # such as of another project's file or language
                 errors.append(error)
                 continue
             notes += [*index_notes, *result.notes]
@@ -370,7 +389,7 @@ def find_references(projects: Sequence[Project], arguments: FindReferences) -> P
             chosen = {"language": arguments.language, "repository": repository, "path": path}
             try:
                 result = references_to(index, arguments.name, arguments.needed, code=False, **chosen)
-            except BadInput as error:  # a file of another project
+            except BadInput as error:  # such as of another project's file or language
                 errors.append(error)
                 continue
             notes += [*index_notes, *result["notes"]]
@@ -398,7 +417,7 @@ def find_definition(projects: Sequence[Project], arguments: FindDefinition) -> P
             notes += [*index_notes, *(cautions(index) if index else [])]
             try:
                 result = _definitions(project, index, arguments)
-            except BadInput as error:  # a file of another project
+            except BadInput as error:  # such as of another project's file or language
                 errors.append(error)
                 continue
             notes += result.notes

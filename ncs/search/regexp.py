@@ -1,0 +1,77 @@
+"""Regular expressions over the code of documents, matched in a process with limits: one can take longer than a life."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ncs.errors import BadInput
+from ncs.storage.arrays import split
+from ncs.storage.documents import NAME, DocumentTable
+from ncs.workers import run_limited
+
+if TYPE_CHECKING:
+    from ncs.storage.snapshot import Snapshot
+    from ncs.types import Mask, Rows
+
+MAX_REGEXP = 1_000
+"""Characters."""
+ROWS = 100_000
+"""Documents per task, which has PARSE_SECONDS."""
+TEXTS, TEXT = 20, 200
+"""Texts of a document that are given as matching, and their characters."""
+LIMITS = "this regular expression cannot be matched", "write a simpler one, or filter by language or path"
+
+
+def matching(snapshot: Snapshot, regexp: str, allowed: Mask | None) -> Mask:
+    """Mask of the allowed rows whose code or qualified name matches, bool [n].
+
+    As in grep `^` and `$` are the ends of a line. Raises BadInput for an invalid one, for one that takes too long, and
+    for an index without code.
+    """
+    compiled(regexp)
+    if not snapshot.description.config.get("store_code", True):
+        raise BadInput("the index keeps no code to match; build it again without --no-store-code")
+    mask = np.zeros(len(snapshot), np.bool_)
+    rows = np.arange(len(snapshot)) if allowed is None else np.flatnonzero(allowed)
+    for number, _, local in split(snapshot.firsts, rows):
+        segment = snapshot.segments[number]
+        path = segment.path.absolute() / NAME  # the process may be in another folder
+        for start in range(0, len(local), ROWS):
+            found = run_limited(_matching_rows, path, regexp, local[start : start + ROWS], limits=LIMITS)
+            mask[segment.first + found] = True
+    return mask
+
+
+def matched_texts(regexp: str, codes: Sequence[str]) -> list[list[str]]:
+    """The distinct texts that match in each of some codes, in their order."""
+    return run_limited(_matched_texts, regexp, codes, limits=LIMITS)
+
+
+def compiled(regexp: str) -> re.Pattern[str]:
+    """Raises BadInput for an invalid expression."""
+    if len(regexp) > MAX_REGEXP:
+        raise BadInput(f"the regular expression has {len(regexp):,} characters; shorten it to {MAX_REGEXP:,}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return re.compile(regexp, re.MULTILINE)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise BadInput(f"no regular expression: {regexp!r} ({error}); escape special characters with \\") from None
+
+
+def _matching_rows(path: Path, regexp: str, rows: Rows) -> Rows:
+    search = compiled(regexp).search
+    with DocumentTable(path) as table:
+        return rows[[bool(search(code) or search(name)) for name, code in table.codes(rows.tolist())]]
+
+
+def _matched_texts(regexp: str, codes: Sequence[str]) -> list[list[str]]:
+    finditer = compiled(regexp).finditer
+    found = [dict.fromkeys(match[0][:TEXT] for match in finditer(code) if match[0].strip()) for code in codes]
+    return [list(texts)[:TEXTS] for texts in found]
