@@ -78,7 +78,7 @@ class SourceLocator:
             live[dead] = False
             for file in {owner: file for file, owner in enumerate(table.repository.tolist())}.values():
                 repository, name, place = _texts(table, file)
-                folder = Path(place.removesuffix(f"/{name}"))
+                folder = Path(full_place(place, self._home).removesuffix(f"/{name}"))
                 if folder.is_relative_to(path):
                     found[repository, ""] = None
                 elif path.is_relative_to(folder):
