@@ -304,11 +304,12 @@ class HybridRanker(Ranker):
         roles = np.where(signals.inside_tests(words, rows), TEST, files.roles_of(rows))
         on_trace = signals.frame_scores(frames, rows)
         verbatim = np.zeros(len(rows))
-        unsure = intent.kind != "message"
         if intent.kind in ("message", "how-to", "keywords") and len(tokens) >= MIN_MESSAGE:
             token_idf = parts.lexical.postings.idf(tokens)
             verbatim = signals.verbatim(words, rows, tokens, [token_idf[stem] for stem in stem_all(tokens)])
-            verbatim *= (roles != TEST) & (verbatim >= signals.MOSTLY * unsure)
+            verbatim *= roles != TEST
+            if intent.kind != "message":
+                verbatim *= inside * (verbatim >= signals.MOSTLY)
         near = signals.proximity(words, stems, rows, stem_all(intent.words), idf)
         values = {
             "lexical": (pool.lexical - pool.spelling) / best,
@@ -318,7 +319,7 @@ class HybridRanker(Ranker):
             **({"learnt": weights.head * pool.head} if parts.head else {}),
             "consensus": weights.consensus * consensus.gate * consensus.scores(facts.uses, rows),
             "file": inside * (titles + beside),
-            "name": weights.naming * directed,
+            "name": weights.naming * (signals.ELSEWHERE + (1 - signals.ELSEWHERE) * inside) * directed,
             "definition": weights.definition * features["definition"],
             "proximity": settings.proximity * inside * near,
             "verbatim": settings.verbatim * verbatim,

@@ -156,6 +156,8 @@ def file_support(files: NDArray[np.int64], base: Scores) -> Scores:
     return support
 
 
+ELSEWHERE = 0.25
+"""The share of its weight that a name has over many projects, where people ask how a thing is done and not for it."""
 DIRECTION = 0.4
 """Added for the right direction and subtracted for the wrong one; a name equal to the query counts 1."""
 TO, FROM = frozenset({"to", "2", "into"}), frozenset({"from", "of"})

@@ -68,7 +68,7 @@ def test_a_folder_that_may_be_a_word_of_the_question_is_named(home: Path) -> Non
 
 def test_a_path_is_relative_to_the_working_folder_and_so_are_those_that_are_printed(home: Path) -> None:
     assert paths(home, "open door", "dock.py", cwd="src") == ["dock.py"]
-    assert paths(home, "open door", "../lib", cwd="src") == [f"{home}/lib/door.rs"]
+    assert paths(home, "open door", "../lib", cwd="src") == ["../lib/door.rs"]
 
 
 @pytest.mark.parametrize(

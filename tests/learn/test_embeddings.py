@@ -298,9 +298,9 @@ def test_nearest_words_are_those_of_highest_cosine_that_are_frequent_and_nearer_
     vectors[3], vectors[4] = vectors[0], 0
     documents[3] = 4
     nearest = partial(Embeddings(vectors, "fasttext").nearest, words.vocabulary, documents=documents)
-    near: list[tuple[str, object]] = [("w001", pytest.approx(0.5**0.5)), ("w002", pytest.approx(0.6))]
+    near: object = [("w001", pytest.approx(0.5**0.5)), ("w002", pytest.approx(0.6))]
     assert nearest(0) == near
-    assert nearest(0, n=1) == near[:1]
+    assert [word for word, _ in nearest(0, n=1) or ()] == ["w001"]
     assert nearest(5) == []  # no word is like it
     assert nearest(3) == []  # too few documents have it
     assert nearest(4) is None

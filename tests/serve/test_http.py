@@ -52,7 +52,13 @@ def client(folder: Path, tea: Path, votes: Path) -> Iterator[TestClient]:
 
 
 def printed(folder: Path, *arguments: str) -> Any:
-    return json.loads(invoke(*arguments, "--json", "-i", str(folder), cwd=folder).stdout)
+    """The answer of a command, without the files, which a server does not name."""
+
+    def without_files(each: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in each.items() if name != "file"}
+
+    output = invoke(*arguments, "--json", "-i", str(folder), cwd=folder).stdout
+    return json.loads(output, object_hook=without_files)
 
 
 def error_of(answer: Any) -> dict[str, str]:
