@@ -71,6 +71,17 @@ def similarity(function: Features, answer: Features) -> float:
     return shared / total if total else 0.0
 
 
+def resemblance(one: Features, other: Features) -> float:
+    """The features that both have, as a share of those that either has, as multisets (Jaccard); 0 where both are empty.
+
+    >>> resemblance(features("a.close(); b.open();", "java"), features("a.close();", "java"))
+    0.3684210526315789
+    """
+    shared = sum(min(count, other.get(feature, 0)) for feature, count in one.items())
+    either = sum(one.values()) + sum(other.values()) - shared
+    return shared / either if either else 0.0
+
+
 def _uses(tokens: Sequence[Token], owners: Sequence[Scope | None]) -> Iterator[Feature]:
     """Pairs of consecutive uses of a variable."""
     last: dict[tuple[Scope, str], Step] = {}

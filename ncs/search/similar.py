@@ -13,7 +13,7 @@ from ncs.errors import BadInput, SourceError, check_k
 from ncs.extract import extract, readers
 from ncs.extract.languages import installed
 from ncs.files import read_regular
-from ncs.search.aroma import cached_features, similarity
+from ncs.search.aroma import cached_features, resemblance
 from ncs.sources.filters import Limits
 from ncs.storage.arrays import top
 from ncs.storage.documents import LINE
@@ -96,8 +96,8 @@ def similar(
     passes: LocationFilter | None = None,
     allowed: Mask | None = None,
 ) -> list[Hit]:
-    """The k functions with most of this one's features; the score is the share of these that they have, ties go to
-    those with the fewest others.
+    """The k functions most like this one, ties by row: the score is the number of features that both have, divided by
+    that of those that either has, so that a long function which has all of them among others comes after a copy.
 
     passes: whether a location does; allowed: mask of rows. Only the POOL documents that share most of its
     words are compared. The function itself is left out by its place; its exact copies are kept.
@@ -107,7 +107,7 @@ def similar(
     rows = candidates(function, postings, 2 * POOL, allowed)
     functions = [pair for pair in zip(rows, documents.documents(rows), strict=True) if pair[1].kind not in OUTLINES]
     target = cached_features(function.code, function.language)
-    shares: list[tuple[float, float, int, Document]] = []
+    scored: list[tuple[float, int, Document]] = []
     for row, document in functions[:POOL]:
         if not document.code:
             raise BadInput("the index keeps no code to compare; build it without --no-store-code")
@@ -117,9 +117,9 @@ def similar(
         located = at_matching_location(elsewhere, passes)
         if passes is None or passes(located.repository, located.path):
             features = cached_features(located.code, located.language)
-            shares.append((-similarity(features, target), -similarity(target, features), row, located))
-    shares.sort(key=itemgetter(0, 1, 2))
-    return [Hit(rank, -share, located) for rank, (share, _, _, located) in enumerate(shares[:k], 1) if share]
+            scored.append((-resemblance(features, target), row, located))
+    scored.sort(key=itemgetter(0, 1))
+    return [Hit(rank, -score, located) for rank, (score, _, located) in enumerate(scored[:k], 1) if score]
 
 
 def candidates(function: Document, postings: Postings, n: int, allowed: Mask | None = None) -> list[int]:
