@@ -55,7 +55,7 @@ def printed(folder: Path, *arguments: str) -> Any:
     """The answer of a command, without the files, which a server does not name."""
 
     def without_files(each: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in each.items() if name != "file"}
+        return {name: value for name, value in each.items() if (name, "path" in each) != ("file", True)}
 
     output = invoke(*arguments, "--json", "-i", str(folder), cwd=folder).stdout
     return json.loads(output, object_hook=without_files)
