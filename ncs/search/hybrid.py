@@ -68,8 +68,8 @@ DEPTH = 1000
 """Documents retrieved by each part."""
 CANDIDATES = 400
 """Candidates whose signals are computed."""
-SECTIONS = 100
-"""Sections of prose among them."""
+SECTIONS = 50
+"""Sections of prose among them; beside code they are retrieved by words only."""
 CODE = 0.5
 """Factor of `meaning` for queries that are code, where half of the words are variables, which vectors ignore."""
 FAR = 6.0
@@ -245,8 +245,9 @@ class HybridRanker(Ranker):
         if prose.any():
             best = float(pool.lexical.max(initial=0))
             pool = find_candidates(
-                parts, intent, expansion, max(n, SECTIONS), weights=weights, frames=frames[:0], allowed=prose
-            )
+                parts, intent, expansion, max(n, SECTIONS), weights=weights, frames=frames[:0], allowed=prose,
+                dense=not ranking.rows,
+            )  # fmt: skip
             if len(pool.rows):
                 ranking = self._with_sections(ranking, best, analysis, pool, text, weights, settings)
         if ranking.rows:
@@ -399,15 +400,16 @@ def find_candidates(
     weights: Weights,
     frames: Rows,
     allowed: Mask | None = None,
+    dense: bool = True,
 ) -> Candidates:
     """Candidates by ascending row: the best n by all parts together, definitions of query symbols, and the frames of
-    a trace.
+    a trace. dense=False retrieves by words only.
     """
     words, postings, vectors, head = " ".join(intent.words), parts.lexical.postings, parts.dense.vectors, parts.head
     query, counts, depth = parts.dense.encoder.query(words), expansion.counts, max(n, DEPTH)
-    near_rows = [row for row, _ in nearest(vectors, query, depth, allowed=allowed)]
+    near_rows = [row for row, _ in nearest(vectors, query, depth, allowed=allowed)] if dense else []
     head_query = head.query_vector(words) if head else query
-    if head:
+    if head and dense:
         near_rows += [row for row, _ in nearest(head.vectors, head_query, depth, allowed=allowed)]
     best = np.concatenate([postings.top_rows(counts, depth, allowed=allowed)[0], np.array(near_rows, np.int64)])
     defining = [frames, *(parts.facts.definitions.match(symbol, allowed=allowed)[0] for symbol in intent.symbols)]

@@ -55,7 +55,7 @@ def test_explain_says_what_the_score_is_the_sum_of(demo: Path) -> None:
 def test_an_unknown_word_is_read_as_the_nearest_known_one_and_the_note_says_so(demo: Path) -> None:
     run = invoke("query", "the keybord", "-k", "1", cwd=demo)
     assert run.returncode == 0
-    assert run.stdout.startswith("1. class Keyboards  repos/app/src/Keyboards.java:8  ")
+    assert run.stdout.startswith("1. class Keyboards  repos/app/src/Keyboards.java:7  ")
     assert run.stderr == "ncs: no match for 'keybord'; searching for 'keyboard'\n"
 
 
