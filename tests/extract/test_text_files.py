@@ -231,7 +231,7 @@ def test_objective_c_is_told_from_matlab_and_cpp_by_its_content(path: str, sourc
 @pytest.mark.slow
 def test_settings_stand_behind_the_function_that_says_the_same(tmp_path: Path) -> None:
     settings = "hide_keyboard: soft\nhide_view: keyboard\nkeyboard_hide: hide keyboard\n"
-    function = "def service(keyboard):\n    # hide keyboard\n    return keyboard.hide(1)\n"
+    function = "def hide_keyboard(keyboard):\n    return keyboard.hide(1)\n"
     sources = write(tmp_path / "sources", {"a.yaml": settings, "b.py": function})
     with Index.build(sources, tmp_path / "index", workers=1) as built:
         assert [hit.document.language for hit in built.search("hide keyboard", 2)] == ["python", "yaml"]
