@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import process_time
 
-TIMES, GROWTH, ATTEMPTS = 4, 7, 4
-"""TIMES the input takes TIMES the work where it is linear, and TIMES**2 where quadratic: GROWTH lies between."""
+TIMES, GROWTH, ATTEMPTS = 4, 7, 15
+"""TIMES the input takes TIMES the work where it is linear, and TIMES**2 where quadratic: GROWTH lies between. Linear work
+needs one attempt on a quiet machine."""
 
 
 def growth(work: Callable[[int], Callable[[], object]], n: int) -> float:
