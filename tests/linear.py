@@ -6,8 +6,8 @@ from collections.abc import Callable
 from time import process_time
 
 TIMES, GROWTH, ATTEMPTS = 4, 7, 15
-"""TIMES the input takes TIMES the work where it is linear, and TIMES**2 where quadratic: GROWTH lies between. Linear work
-needs one attempt on a quiet machine."""
+"""TIMES the input takes TIMES the work where it is linear, and TIMES**2 where quadratic: GROWTH lies between.
+On a quiet machine linear work needs one attempt."""
 
 
 def growth(work: Callable[[int], Callable[[], object]], n: int) -> float:
