@@ -203,9 +203,9 @@ class Index:
     ) -> list[Hit]:
         """The best k documents for a query, best first; those that match a regexp, where the query is empty.
 
-        filters: those of `Filters`, before ranking: language="java", path="src", content="docs" for
-        sections of documents alone. A function with copies is shown at its
-        first location that passes. min_confidence leaves out less probable hits (of the default ranker only).
+        filters: those of `Filters`, before ranking: language="java", path="src", content="docs" for sections of prose
+        alone. A function with copies is shown at its first location that passes. min_confidence leaves out less
+        probable hits (of the default ranker only).
         The default ranker folds near duplicates into the best one (`Hit.near_copies`), unless unfold is set.
         Raises BadInput for languages and kinds that the index does not have.
         """
@@ -270,11 +270,10 @@ class Index:
 
     def _tests(self) -> Mask:
         """Mask of the rows that are tests, bool [n]."""
-        from ncs.search.signals import inside_tests
+        from ncs.search.signals import roles_of
 
-        rows, facts = np.arange(len(self.snapshot)), self.facts
-        tests: Mask = facts.file_roles.roles_of(rows) == TEST
-        return tests | inside_tests(facts.words, rows)
+        tests: Mask = roles_of(self.facts, np.arange(len(self.snapshot))) == TEST
+        return tests
 
     def _listing(self, allowed: Mask | None, k: int) -> Ranking:
         """The first k allowed rows in the order of paths, each with score 1."""
@@ -315,7 +314,7 @@ class Index:
         return [tuple(self.documents.locations(each.tolist())) if len(each) else () for each in others]
 
     def similar(self, function: Document, k: int = 10, **filters: Any) -> list[Hit]:
-        """Functions similar to this one, best first; the score is the share of its features that they have.
+        """Functions similar to this one, best first, with the score of `ncs.search.similar.similar`.
 
         `ncs.search.similar.function_at` reads a function from any file. filters: as in `search`.
         """

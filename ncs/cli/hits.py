@@ -21,7 +21,7 @@ from ncs.search.highlight import (
     text_marks,
     whole,
 )
-from ncs.search.locate_source import SourceLocator
+from ncs.search.locate_source import SourceLocator, locator_of
 from ncs.serve.terminal import MARK, NAME_MARK, TAB, copies_line, explained_names, heading, light_background, place
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def show_table(
 
     from rich.text import Text
 
-    console, host, locator = rich_console(color=color), gethostname(), SourceLocator(snapshot)
+    console, host, locator = rich_console(color=color), gethostname(), locator_of(snapshot)
     if "explanation" in answer:
         console.print(Text(visible("\n".join(query_lines(answer, console.width))), "dim"), end="\n\n")
     for hit in answer["hits"]:
@@ -220,7 +220,7 @@ def show_paths(answer: Answer) -> None:
 
 def show_vimgrep(answer: Answer, snapshot: Snapshot, *, quiet: bool = False) -> int:
     """A line per hit whose file exists, or per use of a name in it; how many hits. The others are counted on stderr."""
-    locator = SourceLocator(snapshot)
+    locator = locator_of(snapshot)
     found = [lines for hit in answer["hits"] if (lines := vimgrep_lines(hit, locator, answer.get("spelled", ())))]
     for line in chain.from_iterable(found):
         print(line)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ncs.search.locate_source import SourceLocator
+from ncs.search.locate_source import locator_of
 
 if TYPE_CHECKING:
     from ncs.answer import Answer
@@ -27,7 +27,7 @@ def with_files(answer: Answer, snapshot: Snapshot, hits: str = "hits") -> Answer
 
     hits: the key of the hits.
     """
-    locator = SourceLocator(snapshot)
+    locator = locator_of(snapshot)
 
     def located(place: Mapping[str, Any]) -> dict[str, Any]:
         file = locator.path_of(place["repository"], place["path"])

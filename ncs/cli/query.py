@@ -16,7 +16,7 @@ from ncs.cli.hits import choose_format, show
 from ncs.cli.paths import with_files
 from ncs.console import say
 from ncs.errors import BadInput
-from ncs.search.locate_source import SourceLocator, places_in
+from ncs.search.locate_source import locator_of, places_in
 from ncs.search.question import MAX_QUERY
 from ncs.search.rankers import DEFAULT_RANKER, RANKERS
 
@@ -182,6 +182,6 @@ def _open(answer: Answer, number: int, snapshot: Snapshot) -> int:
         return 0
     if number > len(hits):
         raise BadInput(f"no hit {number}; the last one is {len(hits)}")
-    if note := open_in_editor(hits[number - 1], SourceLocator(snapshot), os.environ):
+    if note := open_in_editor(hits[number - 1], locator_of(snapshot), os.environ):
         say(f"ncs: {note}")
     return 1

@@ -16,7 +16,7 @@ from ncs.cli.hits import choose_format, link_to, show
 from ncs.cli.paths import with_files
 from ncs.console import one_line, rich_console, say, show_json, show_text
 from ncs.search.highlight import name_marks
-from ncs.search.locate_source import SourceLocator
+from ncs.search.locate_source import locator_of
 from ncs.serve.terminal import MARK, copies_line, heading, place
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def find_references(
 def _name_in(index: Index, name: str) -> str:
     """The name, with the file before `::` as the index calls it where it is a path from here."""
     file, colons, rest = name.partition("::")
-    if colons and Path(file).is_file() and (indexed := SourceLocator(index.snapshot).name_of(Path(file).resolve())):
+    if colons and Path(file).is_file() and (indexed := locator_of(index.snapshot).name_of(Path(file).resolve())):
         return f"{indexed}::{rest}"
     return name
 
@@ -149,7 +149,7 @@ def _colored(snapshot: Snapshot, names: Sequence[str]) -> Callable[[str, Mapping
     from rich.style import Style
     from rich.text import Text
 
-    console, host, locator = rich_console(), gethostname(), SourceLocator(snapshot)
+    console, host, locator = rich_console(), gethostname(), locator_of(snapshot)
 
     def write(start: str, hit: Mapping[str, Any] | None, text: str) -> None:
         style = Style(bold=not text, dim=bool(text))

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from ncs.search.question import MAX_MESSAGE
 from ncs.text.stems import stem_all
 from ncs.text.tokens import content_words, field_tokens, literal_tokens, spans, tokenize
 from ncs.types import Document
@@ -23,8 +24,6 @@ NAME_LINES = 12
 """Lines of a function in which its name is looked for."""
 BEFORE_NAME = ("@", "#", "[", "//", "/*", "*", "--")
 """The beginnings of lines that precede a definition."""
-MAX_MESSAGE = 300
-"""Words of a message that are looked for in literals."""
 _HASH = "python ruby bash elixir php perl r julia yaml toml make dockerfile cmake powershell"
 _DASH = "lua haskell sql"
 """Languages whose comments begin with `#` and `--`."""

@@ -182,7 +182,10 @@ class HybridRanker(Ranker):
     def load(self, snapshot: Snapshot) -> None:
         """Open the facts, and take the weights of this index where none were given: `meaning` depends on its size."""
         self._snapshot, self._facts = snapshot, DocumentFacts.open(snapshot)
-        built = {"meaning": meaning_weight(self._facts.file_roles.code()), "head": head_weight(snapshot.statistics)}
+        built = {
+            "meaning": meaning_weight(self._facts.file_roles.count_code()),
+            "head": head_weight(snapshot.statistics),
+        }
         tuned = load_weights(snapshot.folder) if self.settings.calibrated else {}
         own = {**built, **tuned, **self._given}
         if snapshot.distrust or not (snapshot.statistics / HEAD).is_dir():
@@ -232,7 +235,7 @@ class HybridRanker(Ranker):
             intent.words, postings, lambda: facts.words.by_spelling, prose=settings.prose, spelling=settings.spelling
         )
         intent = intent.corrected(expansion.corrections)
-        analysis = QueryAnalysis(intent, expansion, postings.idf(list(intent.words)), facts.file_roles.code())
+        analysis = QueryAnalysis(intent, expansion, postings.idf(list(intent.words)), facts.file_roles.count_code())
         sections = facts.file_roles.sections
         code = allowed if sections is None else both(allowed, ~sections)
         pool = find_candidates(
@@ -284,11 +287,11 @@ class HybridRanker(Ranker):
         evidence = evidence or signals.gather_evidence(facts, rows, base)
         consensus, inside = evidence.consensus, evidence.inside
         words, stems, files = facts.words, facts.words.stems, facts.file_roles
-        joined = {
+        spellings = {
             stem: weight * parts.lexical.postings.idf_of(stem) / settings.spelling
             for stem, weight in analysis.expansion.other_spellings.items()
         }
-        name, tokens = signals.name_overlap(words, stems, rows, idf, joined), tokenize(text)
+        name, tokens = signals.name_overlap(words, stems, rows, idf, spellings), tokenize(text)
         directed = name + signals.DIRECTION * signals.name_direction(words, stems, rows, tokens)
         features = {
             "meaning": np.maximum(pool.meaning, 0.0),
@@ -302,7 +305,7 @@ class HybridRanker(Ranker):
             features["general"] = np.maximum(scores - CHANCE, 0.0)
         titles = weights.title * files.title_match(idf, rows)
         beside = weights.neighbours * signals.file_support(files.files_of(rows), base)
-        roles = np.where(signals.inside_tests(words, rows), TEST, files.roles_of(rows))
+        roles = signals.roles_of(facts, rows)
         on_trace = signals.frame_scores(frames, rows)
         verbatim = np.zeros(len(rows))
         if intent.kind in ("message", "how-to", "keywords") and len(tokens) >= MIN_MESSAGE:

@@ -126,9 +126,13 @@ def _texts(table: FileTable, file: int) -> list[str]:
     return [json.loads(table.texts.word(int(getattr(table, name)[file]))) for name in COLUMNS]
 
 
+locator_of = lru_cache(maxsize=8)(SourceLocator)
+"""The locator of a snapshot."""
+
+
 def places_in(snapshot: Snapshot, names: Sequence[str]) -> list[tuple[str, str]]:
     """(repository, path in it) of files and folders on this machine; raises BadInput where none of one is indexed."""
-    locator, places = SourceLocator(snapshot), list[tuple[str, str]]()
+    locator, places = locator_of(snapshot), list[tuple[str, str]]()
     for name in names:
         path = Path(name).resolve()
         if not (found := locator.within(path)):
@@ -142,10 +146,6 @@ def places_in(snapshot: Snapshot, names: Sequence[str]) -> list[tuple[str, str]]
             )
         places += found
     return places
-
-
-locator_of = lru_cache(maxsize=8)(SourceLocator)
-"""The locator of a snapshot."""
 
 
 def find_lines(lines: list[str], code: list[str], expected: int) -> int | None:

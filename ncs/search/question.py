@@ -36,8 +36,8 @@ STOP_WORD_SHARE = 0.3
 """From this share of stop words on, a text with code in it is prose: prose has a third, code a tenth."""
 LONGEST_NAME = 4
 """Words that may be a name, written apart: `indifferent hash`."""
-MIN_MESSAGE = 3
-"""Words of a message, at least."""
+MIN_MESSAGE, MAX_MESSAGE = 3, 300
+"""Words of a message, at least, and those of it that are compared with literals, the first."""
 SYMBOLS = 3
 """A query with more certain symbols than this does not ask for definitions."""
 _CODE = re.compile(r"[;{}]|\)\s*\.|\w\(.*\)|[=!<>]=|->|=>|\breturn\b.+;|\w\s=\s\w|^[ \t]{2,}\S", re.MULTILINE)

@@ -21,10 +21,10 @@ import numpy as np
 
 from ncs.console import count
 from ncs.errors import BadInput, check_k
-from ncs.search.highlight import has_file_lines, marked_lines, name_marks
-from ncs.search.locate_source import SourceLocator
+from ncs.search.highlight import BEFORE_NAME, has_file_lines, marked_lines, name_marks
+from ncs.search.locate_source import locator_of
 from ncs.search.question import check_length
-from ncs.search.signals import IN_BODY, inside_tests
+from ncs.search.signals import IN_BODY, roles_of
 from ncs.storage.arrays import both, distinct
 from ncs.storage.file_roles import OUTLINES, SOURCE, TEST
 from ncs.storage.filters import Filters, at_matching_location
@@ -61,8 +61,6 @@ _SEPARATOR = re.compile(r"(?:::|->|[.#])(?=\w|~)")
 _MARKS = " \t\r/*#-\"'"
 """What surrounds the text of a comment."""
 _IMPORT = re.compile(r"\s*(?:from|import|use|using|#include)\b")
-_BEFORE_NAME = ("@", "#", "//", "/*", "*")
-"""The beginnings of lines that precede a definition and may have its name."""
 
 
 class Name(NamedTuple):
@@ -117,7 +115,7 @@ class NameSearch:
 
     def __init__(self, snapshot: Snapshot, facts: DocumentFacts, documents: Documents, postings: Postings) -> None:
         self._facts, self._documents, self._postings = facts, documents, postings
-        self._locator = SourceLocator(snapshot)
+        self._locator = locator_of(snapshot)
 
     def parse(self, text: str, path: str | None = None) -> Name:
         """Read `NAME`, `Owner.NAME` or `FILE::NAME`; path: the file, where it is not in the text.
@@ -345,7 +343,7 @@ class NameSearch:
         """The first k uses, file by file: the lines of a function within another one are its own."""
         numbers, places = self._documents.files()
         near = _nearness(numbers[rows], numbers[defining], places)
-        tests = (self._facts.file_roles.roles_of(rows) == TEST) | inside_tests(self._facts.words, rows)
+        tests = roles_of(self._facts, rows) == TEST
         ranks = {file: places[file] for file in set(numbers[rows].tolist())}
         order = sorted(range(len(rows)), key=lambda at: (tests[at], near[at], ranks[int(numbers[rows[at]])], rows[at]))
         left = k
@@ -365,16 +363,11 @@ class NameSearch:
     def _lines(self, document: Document, names: Sequence[str]) -> list[tuple[int, str]] | None:
         """The lines of a document with one of the names; None where it only defines it.
 
-        Those of code around functions are known only where its file is here.
+        Of an index without code those of a function are read from its file, where that is here.
         """
-        hit = {
-            each: getattr(document, each) for each in ("repository", "path", "kind", "code", "start_line", "end_line")
-        }
-        code, outline = document.code, document.kind in OUTLINES
-        source = None
-        if not code or not has_file_lines(hit):
-            source = self._locator.locate(hit)
-        if not code and source and not outline:
+        code, known = document.code, ("repository", "path", "kind", "start_line", "end_line")
+        hit = {each: getattr(document, each) for each in known}
+        if not code and document.kind not in OUTLINES and (source := self._locator.locate({**hit, "code": ""})):
             code = "\n".join(source.lines)
         texts = code.split("\n")
         marks = name_marks(code, names)
@@ -384,11 +377,7 @@ class NameSearch:
                 return None
         marked = set(marked_lines(code, marks))
         found = [at for at, _ in _code_lines(document, texts) if at in marked]
-        if source is None:
-            return [(document.start_line + at, texts[at]) for at in found] if code and has_file_lines(hit) else []
-        if not source.unchanged:
-            return []
-        return [(document.start_line + at, texts[at]) for at in found]
+        return [(document.start_line + at, texts[at]) for at in found] if has_file_lines({**hit, "code": code}) else []
 
 
 def _plain(name: str) -> str:
@@ -473,7 +462,7 @@ def _without_definition(code: str, marks: list[tuple[int, int]]) -> list[tuple[i
     [(1, 5), (25, 29)]
     """
     for number, (start, _) in enumerate(marks):
-        if not code[code.rfind("\n", 0, start) + 1 :].lstrip().startswith(_BEFORE_NAME):
+        if not code[code.rfind("\n", 0, start) + 1 :].lstrip().startswith(BEFORE_NAME):
             return [*marks[:number], *marks[number + 1 :]]
     return marks
 

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ncs.search.question import MAX_MESSAGE
 from ncs.storage.arrays import distinct
 from ncs.storage.file_roles import ASIDE, EXAMPLE, SETTINGS, SOURCE, TEST
 from ncs.text.stems import Stems, stem_all
@@ -174,10 +175,10 @@ OPPOSITES: Mapping[str, str] = {a: b for pair in _PAIRS for a, b in (pair, rever
 
 
 def name_overlap(
-    table: WordReader, stems: Stems, rows: Rows, idf: Mapping[str, float], joined: Mapping[str, float] | None = None
+    table: WordReader, stems: Stems, rows: Rows, idf: Mapping[str, float], spellings: Mapping[str, float] | None = None
 ) -> Scores:
-    """recall**2 * precision of each row's name, 0 to 1, [len(rows)]. joined: stem of neighboring words written as one
-    -> what both count.
+    """recall**2 * precision of each row's name, 0 to 1, [len(rows)]. spellings: stem of another
+    spelling of the query's words -> the idf that it counts.
 
     recall: the share of the query's idf that the name has together with its scope; precision: the share of the name
     that is in the query. `ProgressBar.render_progress` is all of "render the progress bar", `ProgressBar.render` less,
@@ -187,7 +188,7 @@ def name_overlap(
     total = sum(idf.values())
     if not total or not len(ids):
         return np.zeros(len(rows))
-    idf = {**(joined or {}), **idf}
+    idf = {**(spellings or {}), **idf}
     shared, _ = _find_terms(stems, ids, idf)
     precision = np.diff(np.searchsorted(shared, offsets)) / np.maximum(np.diff(offsets), 1)
     ids, offsets = table.select_rows(("name", "scope"), rows)
@@ -316,8 +317,6 @@ VALUE = 4
 """Words of a value that a message has where its literal has a placeholder, or ends: `com.acme.Order`."""
 MOSTLY = 0.6
 """The share of a text without a sign of a message that a literal has to have, to make it one."""
-MESSAGE = 300
-"""Words of a message that are compared, the first."""
 
 
 def verbatim(table: WordReader, rows: Rows, words: Sequence[str], weights: Sequence[float]) -> Scores:
@@ -326,7 +325,7 @@ def verbatim(table: WordReader, rows: Rows, words: Sequence[str], weights: Seque
     words: all of the message, in order; those that no document has count nothing: they are values that it was given.
     Between two words of a literal the message may have a value, of at most VALUE words.
     """
-    result, words, weights = np.zeros(len(rows)), words[:MESSAGE], weights[:MESSAGE]
+    result, words, weights = np.zeros(len(rows)), words[:MAX_MESSAGE], weights[:MAX_MESSAGE]
     ids, n = table.vocabulary.ids_of(list(words)).astype(np.int64), len(table.vocabulary)
     known = np.where(ids >= 0, weights, 0.0)
     pairs = [(at, at + step) for step in range(1, VALUE + 2) for at in range(len(ids) - step)]
@@ -391,11 +390,14 @@ ASKS_FOR_PROSE = tuple(frozenset(words.split("+")) for words in (*_PROSE.split()
 ASKS_FOR_CHANGES = tuple(frozenset(words.split("+")) for words in ("changelog", "release+notes", "breaking+changes"))
 
 
-def inside_tests(table: WordReader, rows: Rows) -> NDArray[np.bool_]:
-    """Mask of the rows whose scope has the word `tests`: Rust's `mod tests` stands in the file that it tests."""
-    ids, offsets = table.select_rows(("scope",), rows)
+def roles_of(facts: DocumentFacts, rows: Rows) -> NDArray[np.int8]:
+    """The role of each row: that of its file, but TEST where its scope has the word `tests`: Rust's `mod tests` stands
+    in the file that it tests.
+    """
+    ids, offsets = facts.words.select_rows(("scope",), rows)
     owners = np.repeat(np.arange(len(rows)), np.diff(offsets))
-    return np.bincount(owners[ids == table.vocabulary.ids_of(["tests"])[0]], minlength=len(rows)) > 0
+    inside = np.bincount(owners[ids == facts.words.vocabulary.ids_of(["tests"])[0]], minlength=len(rows)) > 0
+    return np.where(inside, np.int8(TEST), facts.file_roles.roles_of(rows))
 
 
 def role_factors(roles: NDArray[np.int8], words: Sequence[str], factor: float = ROLE) -> Scores:

@@ -233,7 +233,7 @@ class FileRoles:
         """Whether each row is a class or the top level of a file."""
         return gather(self._firsts, rows, lambda number, local: self._tables[number].outline[local])
 
-    def code(self) -> int:
+    def count_code(self) -> int:
         """The number of rows that are no sections; of all where there are no others."""
         return len(self) if self.sections is None else int(np.count_nonzero(~self.sections)) or len(self)
 
