@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from ncs import messages
 from ncs.console import count
 from ncs.index import Index, Results
 from ncs.learn.confidence import is_confident, likelihood
@@ -70,7 +71,7 @@ def ask(
         best = max(hit["confidence"] or 0.0 for hit in hits)
         hits = [hit for hit in hits if is_confident(hit["confidence"], min_confidence)]
         if not hits:
-            notes.append(f"no result is likely enough (best: {best:.2f}); use other words, or a lower --min-confidence")
+            notes.append(messages.TOO_UNLIKELY.format(best=best))
     return {
         "query": text,
         "ranker": "regexp" if listing else ranker,
@@ -141,7 +142,7 @@ def similar_to(
         "ranker": "similar",
         "index": str(index.folder),
         "unknown_words": {},
-        "notes": [*cautions(index), *([] if hits else [f"no functions similar to {function.qualified_name}"])],
+        "notes": [*cautions(index), *([] if hits else [messages.NOTHING_LIKE.format(name=function.qualified_name)])],
         "function": _values(function, ("qualified_name", "path", "start_line", "end_line")),
         "marked": names,
         "hits": hits,
@@ -199,11 +200,12 @@ def similar_words(index: Index, word: str, n: int = 10) -> Answer:
     """The words that are used most like this one, as learned.
 
     For a word without a vector `words` is None and `near` has known words of similar spelling. Where too little was
-    learned to say, `words` is empty and a note has the reason.
+    learned to say, `words` is empty. Notes say so.
     """
     learned = index.neighbors(word, n)
     if learned is None:
-        return {"word": word, "words": None, "near": index.spelling_suggestions(word), "notes": []}
+        near = index.spelling_suggestions(word)
+        return {"word": word, "words": None, "near": near, "notes": [messages.no_match(word, near)]}
     documents, neighbors = learned
     words = [{"word": each, "similarity": round(s, 4)} for each, s in neighbors]
     return {"word": word, "words": words, "near": [], "notes": [] if words else [_too_little(word, documents)]}
@@ -313,20 +315,21 @@ def _matches(hits: Sequence[Hit], regexp: str | None) -> Sequence[Sequence[str] 
 
 
 def _notes(text: str, unknown: Mapping[str, Sequence[str]], results: Results, *, listing: bool) -> list[str]:
-    """Notes on unknown words and their corrections, a query of stop words only, no results."""
+    """Notes on unknown words and their corrections, a query of stop words only, no hits or none that is likely."""
     ranking, notes = results.ranking, list[str]()
     corrections = ranking.analysis.expansion.corrections if ranking.analysis else {}
-    for word, similar_words in unknown.items():
-        similar = f" (similar words: {', '.join(similar_words)})" if similar_words else ""
-        correction = f"; searching for '{' '.join(corrections[word])}'" if word in corrections else similar
-        notes.append(f"no match for '{word}'{correction}")
+    for word, near in unknown.items():
+        other = " ".join(corrections.get(word, ()))
+        notes.append(messages.RESPELLED.format(name=word, other=other) if other else messages.no_match(word, near))
     words = tokenize(text)
     if words and all(word in STOP_WORDS or word == "to" for word in words):
-        notes.append(f"only common words in the query ({', '.join(words)}); add what the function does")
+        notes.append(messages.COMMON_WORDS.format(words=", ".join(dict.fromkeys(words))))
     if not words and not listing:
-        notes.append("no words in the query")
+        notes.append(messages.NO_WORDS)
     if not results.searched:
-        notes.append("no results: nothing passes the filters; use fewer, or see what is indexed: ncs info")
+        notes.append(messages.NOTHING_PASSES)
     elif not results.hits:
-        notes.append("no results; use other words, or see what is indexed: ncs info")
+        notes.append(messages.NOTHING_FOUND)
+    elif (best := results.hits[0].confidence) is not None and not (likelihood(best) or unknown):
+        notes.append(messages.UNLIKELY)
     return notes

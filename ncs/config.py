@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from ncs.errors import BadInput, IndexVersion
+from ncs.errors import BadInput, IndexVersion, unknown
 
 if TYPE_CHECKING:
     from ncs.storage.snapshot import Description
@@ -97,7 +97,7 @@ class BuildConfig:
     def __post_init__(self) -> None:
         for name, choices in (("embeddings", ("auto", "fasttext", "lsa")), ("vectors", ("auto", "exact", "pq"))):
             if getattr(self, name) not in choices:
-                raise BadInput(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}")
+                raise unknown(name, getattr(self, name), choices)
 
     @classmethod
     def of(cls, description: Description) -> BuildConfig:

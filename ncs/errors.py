@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+
+from ncs.messages import OUT_OF_RANGE, UNKNOWN, UNUSABLE
 
 
 class NcsError(Exception):
@@ -60,10 +62,20 @@ def reading(what: object) -> Iterator[None]:
         yield
     except (*BROKEN, OSError, BadInput, IndexDamaged) as error:
         reason = str(error).partition(";")[0]
-        raise IndexDamaged(f"cannot read {what} ({reason}); build the index again") from error
+        raise damaged(f"cannot read {what} ({reason})") from error
+
+
+def damaged(what: str, folder: object = "FOLDER") -> IndexDamaged:
+    """The error for an index folder with something that cannot be used."""
+    return IndexDamaged(UNUSABLE.format(what=what, folder=folder))
 
 
 def check_k(k: int) -> None:
     """Raise BadInput for a search for fewer than one hit."""
     if k < 1:
-        raise BadInput(f"k is {k}; it must be at least 1")
+        raise BadInput(OUT_OF_RANGE.format(name="k", value=k, bound="at least 1"))
+
+
+def unknown(what: str, name: object, known: Iterable[str], where: str = "") -> BadInput:
+    """The error for a name that is none of those known."""
+    return BadInput(UNKNOWN.format(what=what, name=name, where=where, known=", ".join(known)))

@@ -20,7 +20,7 @@ def main_program(name: str, interrupted: str = "") -> Callable[[Callable[P, int]
     """Decorates a main function that returns its exit status: an error is 2, ctrl-C is 130.
 
     name: the prefix of the line; interrupted: what to do after ctrl-C. A reader that has exited (head) is no error.
-    Only an error that is a mistake of ours has a traceback. Wrong options are for typer to word.
+    Only an error that is a mistake of ours has a traceback.
     """
 
     def decorate(main: Callable[P, int]) -> Callable[P, int]:
@@ -40,6 +40,10 @@ def main_program(name: str, interrupted: str = "") -> Callable[[Callable[P, int]
                 say(f"{name}: {' '.join(line.splitlines())}")
                 return FAILED
             except Exception as error:
+                if hasattr(error, "format_message"):  # of typer: a wrong option
+                    command = getattr(getattr(error, "ctx", None), "command_path", name)
+                    say(f"{name}: {error.format_message().rstrip('.')}; see {command} --help")
+                    return FAILED
                 if type(error).__module__.partition(".")[0] in ("typer", "click"):
                     raise
                 traceback.print_exc()

@@ -13,6 +13,7 @@ import numpy as np
 
 from ncs.errors import BROKEN, BadInput, check_k
 from ncs.learn.confidence import is_confident
+from ncs.messages import EMPTY
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.question import check_length
@@ -229,6 +230,8 @@ class Index:
         """
         check_length(text)
         filters = filters or Filters()
+        if not text.strip() and not filters.regexp:
+            raise BadInput(EMPTY)
         with self.reading():
             allowed = self.allowed(filters, ranker)
             searched = len(self) if allowed is None else int(np.count_nonzero(allowed))

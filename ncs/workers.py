@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from ncs.errors import BadInput, NcsError
+from ncs.messages import TIMEOUT
 
 T = TypeVar("T")
 START_SECONDS = 120
@@ -170,7 +171,7 @@ class Workers:
 
 def _answer(connection: Connection, seconds: float | None) -> tuple[bool, Any]:
     if not connection.poll(seconds):
-        raise TaskTimeout(f"it took more than {seconds:g} seconds")
+        raise TaskTimeout(TIMEOUT.format(seconds=seconds))
     answer: tuple[bool, Any] = pickle.loads(connection.recv_bytes())  # noqa: S301  (of our own process)
     return answer
 

@@ -135,7 +135,7 @@ def test_no_command_reads_sends_or_writes_anything(clone: Path, request: pytest.
         if writes or "endpoint" in command:
             assert (said.returncode, said.stdout) == (2, ""), (command, said)
             assert "the index is not trusted (" in said.stderr, (command, said.stderr)
-            assert "build it again: ncs build SOURCES -i " in said.stderr, said.stderr
+            assert "build the index again: ncs build SOURCES -i " in said.stderr, said.stderr
             assert said.stderr.count("\n") == 1, said.stderr
     assert contents(clone / ".ncs") == before
     assert not _hold_canary(clone)

@@ -39,7 +39,7 @@ from evaluation.benchmarks.common import Report
 from evaluation.reports import markdown_table
 from ncs.errors import BadInput, MissingExtra
 from ncs.index import Index
-from ncs.serve.http.settings import MAX_QUERY
+from ncs.search.question import MAX_QUERY
 from ncs.serve.mcp.pages import TOKEN_BYTES, tokens
 from ncs.serve.mcp.projects import Projects, Settings
 from ncs.serve.mcp.server import tools

@@ -106,7 +106,7 @@ def request_of(description: Description, folder: Path) -> Request:
     check_trust(folder, description)
     roots = roots_of(folder, description)
     if not roots:
-        raise BadInput(f"{folder} does not name its source files; build it again with: ncs build <sources>")
+        raise BadInput(f"{folder} does not name its source files; build it again with: ncs build SOURCES")
     if remote := next(filter(is_address, roots), None):
         raise BadInput(f"{folder} was read by a cluster from {address_of(remote)}; build it again with --scheduler")
     return Request(roots, BuildConfig.of(description))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ncs.cli import options
 from ncs.console import count, one_line, say, tracker
 from ncs.errors import BROKEN, IndexNotFound, NcsError
+from ncs.messages import BEHIND, OTHER_TREE
 from ncs.storage.freshness import known_changes, state_of
 from ncs.storage.snapshot import DEFAULT_NAME, SNAPSHOT
 
@@ -29,9 +30,9 @@ def open_current(index: Path | None, store: str | None, *, update: bool, build: 
         opened.close()
         opened = options.open_index(folder, store)
     elif behind and not quiet:
-        say(f"ncs: the index is behind: {count(behind, 'file')} changed; run ncs update")
+        say("ncs: " + BEHIND.format(changed=f"{count(behind, 'file')} changed", remedy="run ncs update"))
     if not quiet and (other := _other_work_tree(opened.snapshot)):
-        say(f"ncs: this index is of {other}, another work tree of this repository")
+        say("ncs: " + OTHER_TREE.format(tree=other))
     return opened
 
 

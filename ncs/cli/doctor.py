@@ -20,6 +20,7 @@ from ncs.cli.info import counts_text, skipped_text
 from ncs.cli.options import FOUND, NOTHING_FOUND, IndexOption, Json, index_folder
 from ncs.console import count, is_fancy, one_line, rich_console, show_json
 from ncs.errors import IndexFolderError, IndexNotFound, NcsError
+from ncs.messages import BEHIND
 
 if TYPE_CHECKING:
     from ncs.index import Index
@@ -92,7 +93,7 @@ def diagnose(folder: Path | None, seconds: float) -> Iterator[Finding]:
         text, _, _ = str(error).partition("; ")
         yield Finding("todo", "index", text, _command("build", ".", *(() if folder is None else ("-i", folder))))
     except (IndexFolderError, OSError) as error:
-        text, _, command = str(error).partition("; build it again with: ")
+        text, _, command = str(error).partition("; build the index again: ")
         yield Finding("todo", "index", text, command or None)
 
 
@@ -221,7 +222,7 @@ def _check_sources(index: Index, seconds: float) -> Iterator[Finding]:
     checked += "" if difference.complete else f" in {seconds:g} s, there may be more"
     if changes:
         first = next(path for paths in changes.kinds.values() for path in paths)
-        yield Finding("todo", "sources", f"out of date: {changes} ({first} ...); {checked}", update)
+        yield Finding("todo", "sources", BEHIND.format(changed=f"{changes} ({first} ...)", remedy=checked), update)
     else:
         yield Finding("ok", "sources", f"nothing changed since {description.created}; {checked}")
 

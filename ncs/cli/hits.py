@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ncs.cli.paths import from_here
 from ncs.console import count, is_fancy, one_line, rich_console, say, show_json, show_text, visible
-from ncs.errors import BadInput
+from ncs.errors import BadInput, unknown
 from ncs.search.explain import query_lines, reasons_lines
 from ncs.search.highlight import (
     around,
@@ -46,7 +46,7 @@ def choose_format(
     """
     for what, chosen, known in (("format", name, FORMATS), ("color", color, COLORS)):
         if chosen and chosen not in known:
-            raise BadInput(f"unknown {what} {chosen!r}; choose from {', '.join(known)}")
+            raise unknown(what, chosen, known)
     options = {f"--format {name}": name, "--json": as_json and "json", "--jsonl": jsonl and "jsonl"}
     requested = {option: form for option, form in {**options, "-l": paths and "paths"}.items() if form}
     if len(set(requested.values())) > 1:

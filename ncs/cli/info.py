@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import typer
 from typer import Argument, Option
 
-from ncs.cli.options import FOUND, NOTHING_FOUND, IndexOption, Json, index_folder, open_index
+from ncs.cli.options import IndexOption, Json, end, index_folder, open_index
 from ncs.console import count, say, show_json, show_table
 from ncs.storage.file_roles import OUTLINES
 from ncs.types import SECTION
@@ -54,17 +53,11 @@ def words(
     with open_index(index) as opened_index:
         answer = similar_words(opened_index, word, n)
     neighbors = answer["words"]
-    if neighbors is None:
-        hint = f"; similar words: {', '.join(answer['near'])}" if answer["near"] else ""
-        say(f"ncs: no match for {word!r}{hint}")
-        raise typer.Exit(NOTHING_FOUND)
-    if as_json:
+    if as_json and neighbors is not None:
         show_json({"word": word, "words": neighbors, "notes": answer["notes"]})
     elif neighbors:
         show_table(f"words used like {word!r}", [(row["word"], f"{row['similarity']:.3f}") for row in neighbors])
-    for note in answer["notes"]:
-        say(f"ncs: {note}")
-    raise typer.Exit(FOUND if neighbors else NOTHING_FOUND)
+    end(answer, len(neighbors or ()))
 
 
 def documents_text(counts: Mapping[str, Any]) -> str:

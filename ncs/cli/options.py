@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from typer import Option
+from typer import Exit, Option
 
 from ncs.cli.hits import COLORS, FORMATS
+from ncs.console import say
 from ncs.errors import BadInput, NcsError
 from ncs.search.rankers import RANKERS
 from ncs.storage.filters import CONTENT
 
 if TYPE_CHECKING:
+    from ncs.answer import Answer
     from ncs.index import Index
 
 FOUND, NOTHING_FOUND = 0, 1
@@ -50,27 +52,29 @@ complete_repository = _completion(lambda: _names_in_index("repositories"))
 
 IndexOption = Annotated[
     Path | None,
-    Option("-i", "--index", help="Index folder; else $NCS_INDEX, else .ncs here or in a parent.", envvar="NCS_INDEX"),
-]
+    Option(
+        "-i", "--index", metavar="DIR", envvar="NCS_INDEX",
+        help="Index folder; else $NCS_INDEX, else .ncs here or in a parent.",
+    ),
+]  # fmt: skip
 Quiet = Annotated[bool, Option("-q", "--quiet", help="No progress, no summary.")]
 Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
 Jsonl = Annotated[bool, Option("--jsonl", help="Print one JSON object per hit.")]
 FormatOption = Annotated[
     str | None,
     Option(
-        "--format",
+        "--format", metavar="FORMAT", autocompletion=_completion(lambda: FORMATS),
         help=f"{', '.join(FORMATS)}; vimgrep is path:line:column:text for editors.",
         show_default="table on a terminal, else plain",
-        autocompletion=_completion(lambda: FORMATS),
     ),
-]
-Hits = Annotated[int, Option("-n", "--limit", "-k", min=1, help="How many hits.")]
+]  # fmt: skip
+Hits = Annotated[int, Option("-n", "--limit", "-k", metavar="N", help="How many hits.")]
 AllLines = Annotated[bool, Option("-a", "--all", help="All lines of each hit, not only those that matter.")]
 After = Annotated[int | None, Option("-A", "--after-context", min=0, metavar="N", help="N lines after each.")]
 Before = Annotated[int | None, Option("-B", "--before-context", min=0, metavar="N", help="N lines before each.")]
 Context = Annotated[int | None, Option("-C", "--context", min=0, metavar="N", help="N lines before and after each.")]
 Paths = Annotated[bool, Option("-l", "--files-with-matches", help="Only the paths of the files of the hits.")]
-Color = Annotated[str, Option(help=", ".join(COLORS), autocompletion=_completion(lambda: COLORS))]
+Color = Annotated[str, Option(metavar="WHEN", help=", ".join(COLORS), autocompletion=_completion(lambda: COLORS))]
 NoCode = Annotated[bool, Option("--no-code", help="Names and places only.")]
 Open = Annotated[
     int | None, Option("--open", min=1, metavar="N", help="Open hit N in $VISUAL or $EDITOR, at its line.")
@@ -78,40 +82,47 @@ Open = Annotated[
 Languages = Annotated[
     list[str] | None,
     Option(
-        "-t",
-        "--type",
-        "--language",
-        help="Only this language: python, py. Repeatable: any of them.",
-        autocompletion=_completion(_languages),
-        show_default=False,
+        "-t", "--type", "--language", metavar="TYPE", autocompletion=_completion(_languages), show_default=False,
+        help="Only this language, by name or alias: python, py. Repeatable: any of them.",
     ),
-]
+]  # fmt: skip
 LanguagesNot = Annotated[
     list[str] | None,
-    Option("-T", "--type-not", help="Not this language. Repeatable.", autocompletion=_completion(_languages)),
-]
+    Option(
+        "-T", "--type-not", metavar="TYPE", autocompletion=_completion(_languages),
+        help="Not this language. Repeatable.",
+    ),
+]  # fmt: skip
 Repository = Annotated[
-    str | None, Option(help="Only repositories that match this glob.", autocompletion=complete_repository)
+    str | None,
+    Option(metavar="GLOB", help="Only repositories that match this glob.", autocompletion=complete_repository),
 ]
-PathGlob = Annotated[str | None, Option(help="Only paths that match this glob, in which * crosses slashes.")]
+PathGlob = Annotated[
+    str | None, Option(metavar="GLOB", help="Only paths that match this glob, in which * crosses slashes.")
+]
 Globs = Annotated[
     list[str] | None,
     Option("-g", "--glob", metavar="GLOB", help="Such files: '*.py'; others: '!tests/'. Repeatable, the last wins."),
 ]
 NoTests = Annotated[bool, Option("--no-tests", help="No tests.")]
-Regexp = Annotated[str | None, Option("-e", "--regexp", help="Only code or names that match this regular expression.")]
+Regexp = Annotated[
+    str | None,
+    Option("-e", "--regexp", metavar="REGEX", help="Only code or names that match this regular expression."),
+]
 Kind = Annotated[
     str | None,
-    Option("--kind", help="Only this kind: function, method, class ... (ncs info)", autocompletion=complete_kind),
-]
+    Option(
+        "--kind", metavar="KIND", autocompletion=complete_kind,
+        help="Only this kind: function, method, class ... (ncs info)",
+    ),
+]  # fmt: skip
 Content = Annotated[
     str | None,
     Option(
+        metavar="WHAT", show_default="all, documents behind code", autocompletion=_completion(lambda: CONTENT),
         help="code, docs (Markdown, reStructuredText, AsciiDoc by section), or all.",
-        show_default="all, documents behind code",
-        autocompletion=_completion(lambda: CONTENT),
     ),
-]
+]  # fmt: skip
 Workers = Annotated[int | None, Option(min=1, help="Processes that extract.", show_default="one per core")]
 TokenFile = Annotated[Path | None, Option(help="File with the token that requests need; else $NCS_TOKEN.")]
 Store = Annotated[
@@ -127,6 +138,13 @@ Store = Annotated[
 def without_none(**options: Any) -> dict[str, Any]:
     """The options that the user set; the engine has the defaults."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+def end(answer: Answer, found: int, *, quiet: bool = False) -> NoReturn:
+    """The notes on stderr, and the exit status of a search that found so much."""
+    for note in answer["notes"] if not quiet else ():
+        say(f"ncs: {note}")
+    raise Exit(FOUND if found else NOTHING_FOUND)
 
 
 def context_lines(context: int | None, before: int | None, after: int | None) -> tuple[int, int] | None:

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer import Argument, Option
 
 from ncs.cli import options
@@ -49,7 +48,7 @@ def query(
     content: options.Content = None,
     no_tests: options.NoTests = False,
     min_confidence: Annotated[
-        float | None, Option(min=0, max=1, help="Leave out hits less likely to be right, 0 to 1.")
+        float | None, Option(metavar="P", help="Leave out hits less likely to be right, 0 to 1.")
     ] = None,
     files: Annotated[bool, Option("--files", help="Rank files, each with its best function.")] = False,
     unfold: Annotated[bool, Option("--unfold", help="Near duplicates as hits of their own.")] = False,
@@ -68,7 +67,9 @@ def query(
     ranker: Annotated[
         str,
         Option(
-            help=f"{', '.join(RANKERS)}; some only where the build fitted them.", autocompletion=options.complete_ranker
+            metavar="RANKER",
+            help=f"{', '.join(RANKERS)}; some only where the build fitted them.",
+            autocompletion=options.complete_ranker,
         ),
     ] = DEFAULT_RANKER,
     index: options.IndexOption = None,
@@ -85,8 +86,6 @@ def query(
 
     form = choose_format(form, as_json=as_json, jsonl=jsonl, paths=paths, color=color)
     text, places = options.question_and_places(words or [], regexp=regexp is not None)
-    if not text and regexp is None:
-        raise BadInput('nothing to search for; ask a question: ncs query "hide soft keyboard"')
     with open_current(index, store, update=not no_update, build=build, quiet=quiet) as opened_index:
         answer = ask(
             opened_index, _read(text), max(k, open_hit or 0), ranker=ranker, language=languages,
@@ -168,9 +167,7 @@ def _show(answer: Answer, index: Index, form: str, open_hit: int | None, *, quie
         count = show(answer, form, index.snapshot, quiet=quiet, **how)
     else:
         count = _open(answer, open_hit, index.snapshot)
-    for note in answer["notes"] if not quiet else ():
-        say(f"ncs: {note}")
-    raise typer.Exit(options.FOUND if count else options.NOTHING_FOUND)
+    options.end(answer, count, quiet=quiet)
 
 
 def _open(answer: Answer, number: int, snapshot: Snapshot) -> int:

@@ -7,14 +7,13 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer import Argument, Option
 
 from ncs.cli import options
 from ncs.cli.current import open_current
 from ncs.cli.hits import choose_format, link_to, show
 from ncs.cli.paths import with_files
-from ncs.console import one_line, rich_console, say, show_json, show_text
+from ncs.console import one_line, rich_console, show_json, show_text
 from ncs.search.highlight import name_marks
 from ncs.search.locate_source import locator_of
 from ncs.serve.terminal import MARK, copies_line, heading, place
@@ -68,12 +67,12 @@ def find_definitions(
             show_json(answer)
         else:
             show(hits, form, opened_index.snapshot, code=not no_code, all_lines=all_lines, quiet=quiet)
-        _end(answer, answer["definitions"], quiet)
+        options.end(answer, len(answer["definitions"]), quiet=quiet)
 
 
 def find_references(
     name: Name,
-    k: Annotated[int, Option("-n", "--limit", "-k", min=1, help="How many functions.")] = MAX_REFERENCES,
+    k: Annotated[int, Option("-n", "--limit", "-k", metavar="N", help="How many functions.")] = MAX_REFERENCES,
     globs: options.Globs = None,
     languages: options.Languages = None,
     languages_not: options.LanguagesNot = None,
@@ -109,7 +108,7 @@ def find_references(
             show({**answer, "hits": answer["references"]}, form, opened_index.snapshot, quiet=quiet)
         else:
             _print_references(answer, opened_index.snapshot, colored=form == "table", lines=not no_code)
-        _end(answer, answer["references"], quiet)
+        options.end(answer, len(answer["references"]), quiet=quiet)
 
 
 def _name_in(index: Index, name: str) -> str:
@@ -118,12 +117,6 @@ def _name_in(index: Index, name: str) -> str:
     if colons and Path(file).is_file() and (indexed := locator_of(index.snapshot).name_of(Path(file).resolve())):
         return f"{indexed}::{rest}"
     return name
-
-
-def _end(answer: Answer, hits: list[dict[str, Any]], quiet: bool) -> None:
-    for note in answer["notes"] if not quiet else ():
-        say(f"ncs: {note}")
-    raise typer.Exit(options.FOUND if hits else options.NOTHING_FOUND)
 
 
 def _print_references(answer: Answer, snapshot: Snapshot, *, colored: bool, lines: bool) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ncs.errors import BadInput
+from ncs.errors import unknown
 from ncs.extract import sections, text_files
 from ncs.extract.documents import with_distinct_ids
 from ncs.extract.languages import INSTALL, LANGUAGES, installed, language_of
@@ -162,9 +162,9 @@ def read_code(
     Raises SourceError where the front end cannot read the file at all, BadInput for an unknown language or front end.
     """
     if frontend not in FRONTENDS:
-        raise BadInput(f"unknown front end {frontend!r}; known: {', '.join(FRONTENDS)}")
+        raise unknown("front end", frontend, FRONTENDS)
     if language not in LANGUAGES:
-        raise BadInput(f"unknown language {language!r}; known: {', '.join(LANGUAGES)}")
+        raise unknown("language", language, LANGUAGES)
     if frontend == "javalang" and language == "java":
         from ncs.extract import javalang_frontend
 

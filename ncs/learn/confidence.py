@@ -18,6 +18,7 @@ import numpy as np
 
 from ncs.errors import BROKEN, BadInput, IndexDamaged
 from ncs.files import read_json, replace_file
+from ncs.messages import NO_CONFIDENCE, OUT_OF_RANGE
 
 if TYPE_CHECKING:
     from ncs.types import Scores
@@ -79,7 +80,7 @@ def likelihood(confidence: float | None) -> str:
 def is_confident(confidence: float | None, least: float) -> bool:
     """Whether a hit is probable enough; raises BadInput if its ranker gives no confidence, or least is not 0 to 1."""
     if not 0 <= least <= 1:
-        raise BadInput(f"confidences are from 0 to 1, not {least}")
+        raise BadInput(OUT_OF_RANGE.format(name="min_confidence", value=least, bound="from 0 to 1"))
     if confidence is None:
-        raise BadInput("this ranker gives no confidence; leave out --ranker, or --min-confidence")
+        raise BadInput(NO_CONFIDENCE)
     return confidence >= least

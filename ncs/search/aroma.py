@@ -28,7 +28,7 @@ from operator import itemgetter
 from textwrap import dedent
 from typing import TYPE_CHECKING, NamedTuple
 
-from ncs.errors import BadInput
+from ncs.errors import unknown
 from ncs.extract.languages import LANGUAGES
 from ncs.text.quotes import blank_openings
 
@@ -407,5 +407,5 @@ def _parser(language: str) -> Parser:
     from tree_sitter import Language, Parser
 
     if language not in LANGUAGES:
-        raise BadInput(f"no language called {language!r}; there are: {', '.join(LANGUAGES)}")
+        raise unknown("language", language, LANGUAGES)
     return Parser(Language(LANGUAGES[language].load()))

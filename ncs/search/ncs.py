@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged
+from ncs.errors import BadInput, damaged
 from ncs.files import save_array
 from ncs.learn.embeddings import Embeddings
 from ncs.learn.tfidf import CHUNK, QueryWeights, TfidfEncoder, center, inverse_document_frequency
@@ -132,7 +132,7 @@ class NcsRanker(Ranker):
         self._encoder, self._mean = self._open(snapshot.statistics)
         self._vectors = Vectors.open(snapshot, self.name)
         if self._vectors.dim != self._encoder.vectors.shape[1]:
-            raise IndexDamaged(f"the vectors of {self.name} do not fit the embeddings; build the index again")
+            raise damaged(f"the vectors of {self.name} do not fit the embeddings")
 
     def _open(self, statistics: Path) -> tuple[TfidfEncoder, Matrix | None]:
         """The encoder and, with `centre`, the mean document vector."""
@@ -142,9 +142,9 @@ class NcsRanker(Ranker):
         mean = load_array(folder / MEAN, np.float32) if self.centre else None
         config = read_config(folder)
         if len(embeddings.vectors) != len(vocabulary) or idf.shape != (len(vocabulary),):
-            raise IndexDamaged(f"the files in {folder} do not fit the vocabulary; build the index again")
+            raise damaged(f"the files in {folder} do not fit the vocabulary")
         if config.get("centre") != self.centre:
-            raise IndexDamaged(f"{folder} was made with {config}; build the index again")
+            raise damaged(f"{folder} was made with {config}")
         return self._encode_with(vocabulary, embeddings, idf), mean
 
 

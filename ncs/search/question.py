@@ -24,6 +24,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from ncs.errors import BadInput
+from ncs.messages import TOO_LONG
 from ncs.storage.names import Symbol, query_symbols
 from ncs.text.tokens import STOP_WORDS, content_words, tokenize
 
@@ -108,10 +109,10 @@ def _name_apart(kind: Kind, words: Sequence[str]) -> list[Symbol]:
     return [Symbol("".join(words), certain=len(words) > 2)] if apart else []
 
 
-def check_length(text: str) -> None:
-    """Raise BadInput for a text that is too long to be a query."""
-    if len(text) > MAX_QUERY:
-        raise BadInput(f"the query has {len(text):,} characters; shorten it to {MAX_QUERY:,}")
+def check_length(text: str, what: str = "query", most: int = MAX_QUERY) -> None:
+    """Raise BadInput for a text of more characters."""
+    if len(text) > most:
+        raise BadInput(TOO_LONG.format(what=what, length=len(text), most=most))
 
 
 def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:

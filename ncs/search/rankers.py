@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from ncs.errors import BadInput, check_k, reading
+from ncs.errors import BadInput, check_k, reading, unknown
 from ncs.files import read_json
+from ncs.messages import NO_CODE, NOT_BUILT
 from ncs.progress import Track, silent
 from ncs.search.ranking import Internals, Ranking
 from ncs.storage.trust import untrusted
@@ -157,7 +158,7 @@ def create_ranker(name: str, **config: object) -> Ranker:
 
 def _check_name(name: str) -> str:
     if name not in RANKERS:
-        raise BadInput(f"no ranker called {name!r}; there are: {', '.join(RANKERS)}")
+        raise unknown("ranker", name, RANKERS)
     return name
 
 
@@ -168,7 +169,7 @@ def _check_settings(name: str, kind: Any, config: Mapping[str, object]) -> None:
     settings += [each for each in getattr(kind, "OPTIONS", ()) if each not in settings]
     for setting in config:
         if setting not in settings:
-            raise BadInput(f"ranker {name!r} has no setting {setting!r}; there are: {', '.join(settings)}")
+            raise unknown("setting", setting, settings, f" of {name}")
 
 
 def load_ranker(name: str, snapshot: Snapshot, **config: object) -> Ranker:
@@ -184,7 +185,7 @@ def requested_ranker(text: str) -> Ranker:
     name, settings = read_ranker(text)
     needs = ON_REQUEST.get(name)
     if needs is None:
-        raise BadInput(f"{name!r} is no ranker on request; these are: {', '.join(ON_REQUEST)}")
+        raise unknown("ranker on request", name, ON_REQUEST)
     if needs and needs not in settings:
         raise BadInput(f"{name!r} cannot be built without its {needs}; write {name}:{needs}=...")
     return create_ranker(name, **settings)
@@ -227,7 +228,7 @@ def statistics_of(snapshot: Snapshot, name: str) -> Path:
     config = (folder / "config.json").relative_to(snapshot.folder).as_posix()
     if not folder.is_dir() or (files and config not in files):  # put there later; a draft has no list yet
         option = f"{name}:{needs}=..." if (needs := ON_REQUEST.get(name)) else name
-        raise BadInput(f"this index was built without {name!r}; build it again with: ncs build --ranker {option}")
+        raise BadInput(NOT_BUILT.format(name=name, option=option))
     return folder
 
 
@@ -247,7 +248,7 @@ def batches_with_code(documents: DocumentTable, name: str, track: Track) -> Iter
         batch = documents.documents(range(start, min(start + BATCH, len(documents))))
         has_code = has_code or any(document.code for document in batch)
         if not has_code:
-            raise BadInput(f"this index keeps no code, which {name!r} reads; build it without --no-store-code")
+            raise BadInput(NO_CODE)
         yield batch
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from ncs.console import count
 from ncs.errors import BadInput, check_k
+from ncs.messages import NO_FILE, NO_NAME, NO_USE, no_match
 from ncs.search.highlight import BEFORE_NAME, has_file_lines, marked_lines, name_marks
 from ncs.search.locate_source import locator_of
 from ncs.search.question import check_length
@@ -129,12 +130,10 @@ class NameSearch:
         if colons and re.search(r"[/.]", file) and (found := self._place(file)) != (None, None):
             text, place = rest, found
         if path and place == (None, None):
-            raise BadInput(f"no file {path} in this index; see what is indexed: ncs info")
+            raise BadInput(NO_FILE.format(path=path))
         *qualifiers, name = [part for part in _SEPARATOR.split(text) if part] or [""]
         if not re.search(r"\w", name) or "/" in text:
-            raise BadInput(
-                f"{text!r} is not a name in code; write NAME, Owner.NAME, or FILE::NAME for a file of the index"
-            )
+            raise BadInput(NO_NAME.format(text=text))
         return Name(name, tuple(qualifiers), *place)
 
     def _place(self, file: str) -> tuple[str | None, str | None]:
@@ -210,12 +209,11 @@ class NameSearch:
         if uses := len(self._live(self._facts.uses.rows_with([name.name]), allowed)):
             users = count(uses, "function uses", "functions use")
             return f"no function, class or method is named {name.name!r}; {users} it"
-        return self.unknown(name.name)
+        return self._unknown(name.name)
 
-    def unknown(self, name: str) -> str:
+    def _unknown(self, name: str) -> str:
         """The sentence about a name that is nowhere, with names of nearly the same spelling."""
-        near = self._near(name) or self._names_from(name)
-        return f"no match for {name!r}" + (f" (similar names: {', '.join(near)})" if near else "")
+        return no_match(name, self._near(name) or self._names_from(name))
 
     def _near(self, name: str) -> list[str]:
         """At most NEAR names that are spelled nearly so, or so but for case and underscores."""
@@ -255,7 +253,7 @@ class NameSearch:
         passed_on, unread = self._passed_on(spelled, rows, defining, allowed)
         rows = distinct(np.concatenate([rows, passed_on]))
         if not len(rows) and not len(defining):
-            return References([], 0, spelled, [self.unknown(name.name)])
+            return References([], 0, spelled, [self._unknown(name.name)])
         chosen = self._of_owner(self._live(defining, self._inside(name)), name.qualifiers)
         rows, notes = self._narrow(rows, name, chosen, defining)
         notes += unread
@@ -269,7 +267,7 @@ class NameSearch:
             notes.append(f"{name.name} is used, but not in what the filters leave")
         elif not found and not notes:
             where = f", defined at {self._where(near)}" if len(near) else ""
-            notes.append(f"nothing found that uses {name.name}{where}")
+            notes.append(NO_USE.format(name=name.name, where=where))
         return References(found, total, spelled, notes)
 
     def _spellings(self, name: str, defining: Rows) -> list[str]:

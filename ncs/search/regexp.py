@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import BadInput
+from ncs.messages import BAD_REGEXP, NO_CODE
+from ncs.search.question import check_length
 from ncs.storage.arrays import split
 from ncs.storage.documents import NAME, DocumentTable
 from ncs.workers import run_limited
@@ -36,7 +38,7 @@ def matching(snapshot: Snapshot, regexp: str, allowed: Mask | None) -> Mask:
     """
     compiled(regexp)
     if not snapshot.description.config.get("store_code", True):
-        raise BadInput("the index keeps no code to match; build it again without --no-store-code")
+        raise BadInput(NO_CODE)
     mask = np.zeros(len(snapshot), np.bool_)
     rows = np.arange(len(snapshot)) if allowed is None else np.flatnonzero(allowed)
     for number, _, local in split(snapshot.firsts, rows):
@@ -55,14 +57,13 @@ def matched_texts(regexp: str, codes: Sequence[str]) -> list[list[str]]:
 
 def compiled(regexp: str) -> re.Pattern[str]:
     """Raises BadInput for an invalid expression."""
-    if len(regexp) > MAX_REGEXP:
-        raise BadInput(f"the regular expression has {len(regexp):,} characters; shorten it to {MAX_REGEXP:,}")
+    check_length(regexp, "regexp", MAX_REGEXP)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return re.compile(regexp, re.MULTILINE)
     except (re.error, OverflowError, RecursionError) as error:
-        raise BadInput(f"no regular expression: {regexp!r} ({error}); escape special characters with \\") from None
+        raise BadInput(BAD_REGEXP.format(regexp=regexp, error=error)) from None
 
 
 def _matching_rows(path: Path, regexp: str, rows: Rows) -> Rows:

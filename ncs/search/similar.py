@@ -12,7 +12,9 @@ import numpy as np
 from ncs.errors import BadInput, SourceError, check_k
 from ncs.extract import extract, readers
 from ncs.extract.languages import installed
+from ncs.extract.text_files import language_called
 from ncs.files import read_regular
+from ncs.messages import NO_CODE
 from ncs.search.aroma import cached_features, resemblance
 from ncs.sources.filters import Limits
 from ncs.storage.arrays import top
@@ -69,7 +71,7 @@ def function_in(source: bytes, language: str, line: int | None, *, called: str) 
 
     called: the name of the code in errors.
     """
-    return _innermost(extract(source, language), line, called)
+    return _innermost(extract(source, language_called(language) or language), line, called)
 
 
 def _innermost(documents: Iterable[Document], line: int | None, called: str) -> Document:
@@ -110,7 +112,7 @@ def similar(
     scored: list[tuple[float, int, Document]] = []
     for row, document in functions[:POOL]:
         if not document.code:
-            raise BadInput("the index keeps no code to compare; build it without --no-store-code")
+            raise BadInput(NO_CODE)
         elsewhere = without(document, function)
         if elsewhere is None or not installed(elsewhere.language):
             continue

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ncs.answer import ask
-from ncs.errors import IndexDamaged, NcsError
+from ncs.errors import NcsError, damaged
 from ncs.index import Index
 from ncs.learn.confidence import TUNED
 from ncs.search.rankers import DEFAULT_RANKER
@@ -128,7 +128,7 @@ class LiveIndex:
             ask(index, next(iter(index.words().vocabulary), "a"), 1, ranker=DEFAULT_RANKER)
         except (OSError, ValueError, RuntimeError, IndexError) as error:
             index.close()
-            raise IndexDamaged(f"{self.folder} cannot be searched ({error}); build it again") from error
+            raise damaged(f"{self.folder} cannot be searched ({error})", self.folder) from error
         except NcsError:
             index.close()
             raise

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ncs.errors import IndexDamaged, reading
+from ncs.errors import damaged, reading
 from ncs.files import map_array, save_array
 from ncs.text.vocabulary import Vocabulary
 
@@ -59,7 +59,7 @@ class ArrayTable:
         ]
         table = cls(Vocabulary.load(folder), *arrays)  # type: ignore[call-arg]
         if not table.fits():
-            raise IndexDamaged(f"the files in {folder} do not fit each other; build the index again")
+            raise damaged(f"the files in {folder} do not fit each other")
         return table
 
 

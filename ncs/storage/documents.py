@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from ncs.errors import BROKEN, IndexDamaged
+from ncs.errors import BROKEN, damaged
 from ncs.files import open_regular
 from ncs.storage.arrays import split
 from ncs.storage.filters import names_of
@@ -56,7 +56,6 @@ INDICES = """
 CREATE INDEX copies_of ON copies (row);
 CREATE INDEX documents_id ON documents (id) WHERE id IS NOT NULL;
 """
-REMEDY = "build the index again with: ncs build"
 FIELD_END, WORD_END = "\x1e", "\x1f"
 PRAGMAS = ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0")
 BYTES, SHARE = 16 << 20, 4
@@ -288,7 +287,7 @@ class DocumentTable:
         try:
             return [by_row[row] for row in rows]
         except KeyError as error:
-            raise IndexDamaged(f"{self.path} has no row {error}; {REMEDY}") from None
+            raise damaged(f"{self.path} has no row {error}") from None
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -300,7 +299,7 @@ class DocumentTable:
         except sqlite3.ProgrammingError:  # a closed table: the caller's fault
             raise
         except (*BROKEN, OSError, sqlite3.Error, zlib.error) as error:
-            raise IndexDamaged(f"{self.path} is damaged ({error}); {REMEDY}") from error
+            raise damaged(f"{self.path} is damaged ({error})") from error
 
 
 class Documents:
@@ -313,7 +312,7 @@ class Documents:
             for segment in snapshot.segments:
                 self.tables.append(DocumentTable(segment.path / NAME))
                 if len(self.tables[-1]) != segment.documents:
-                    raise IndexDamaged(f"{segment.path / NAME} does not have {segment.documents} documents; {REMEDY}")
+                    raise damaged(f"{segment.path / NAME} does not have {segment.documents} documents")
         except BaseException:
             self.close()
             raise

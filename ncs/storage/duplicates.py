@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.errors import IndexDamaged
+from ncs.errors import damaged
 from ncs.files import save_array
 from ncs.storage.arrays import are_below, distinct, gather, load_array, split, starts_of_runs
 from ncs.types import FIELDS, Field
@@ -105,7 +105,7 @@ class NearDuplicates:
         """Load from a segment, memory-mapped; raises IndexDamaged for truncated or mismatched files."""
         clusters, members = load_array(folder / FILE, np.int32), load_array(folder / MEMBERS, np.int32, 2)
         if clusters.shape != (documents,) or len(members) != 2:
-            raise IndexDamaged(f"{folder / FILE} does not fit {documents} documents; build the index again")
+            raise damaged(f"{folder / FILE} does not fit {documents} documents")
         return cls(clusters, members)
 
 

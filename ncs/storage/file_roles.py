@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncs.errors import IndexDamaged, reading
+from ncs.errors import damaged, reading
 from ncs.files import read_json, save_array
 from ncs.storage.arrays import ArrayTable, Number, are_below, are_offsets, gather, load_array, offsets_of, values_of
 from ncs.storage.words import WordTableBuilder, batch_words
@@ -251,7 +251,7 @@ def sections(folder: Path, documents: int) -> NDArray[np.bool_]:
     path = folder / SECTIONS
     mask = load_array(path, np.bool_) if path.is_file() else np.zeros(documents, np.bool_)
     if len(mask) != documents:
-        raise IndexDamaged(f"{path} does not fit {documents} documents; build the index again")
+        raise damaged(f"{path} does not fit {documents} documents")
     return mask
 
 

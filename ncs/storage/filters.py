@@ -12,7 +12,8 @@ from glob import escape
 from itertools import accumulate, product
 from typing import TYPE_CHECKING, Any
 
-from ncs.errors import BadInput
+from ncs.errors import BadInput, unknown
+from ncs.messages import BAD_GLOB
 from ncs.types import Document, Location
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Filters:
 
     def __post_init__(self) -> None:
         if self.content not in (None, *CONTENT):
-            raise BadInput(f"unknown content {self.content!r}; choose from {', '.join(CONTENT)}")
+            raise unknown("content", self.content, CONTENT)
 
     def known(self, counts: Mapping[str, Any]) -> Filters:
         """The filters with languages and the kind as an index with these counts calls them.
@@ -64,7 +65,7 @@ class Filters:
         languages, kinds = counts.get("languages") or {}, counts.get("kinds") or {}
         kind = self.kind and self.kind.lower()
         if kind and kind not in kinds:
-            raise BadInput(f"no kind {self.kind!r} here (have: {', '.join(sorted(kinds))})")
+            raise unknown("kind", self.kind, sorted(kinds), " in this index")
         some, others = (
             [_language(name, languages) for name in names_of(each)] for each in (self.language, self.language_not)
         )
@@ -97,7 +98,7 @@ def _language(name: str, known: Mapping[str, Any]) -> str:
 
     language = language_called(name)
     if language is None or language not in known:
-        raise BadInput(f"no language {name!r} here (have: {', '.join(sorted(known))})")
+        raise unknown("language", name, sorted(known), " in this index")
     return language
 
 
@@ -150,9 +151,7 @@ def glob_filter(globs: Sequence[str], *, several: bool = False) -> LocationFilte
 
     patterns = [pattern for glob in globs for each in _alternatives(glob) if (pattern := parse_line(each))]
     if len(patterns) < len(globs):
-        raise BadInput(
-            f"a glob of {', '.join(map(repr, globs))} matches nothing; write for example '*.py' or '!tests/'"
-        )
+        raise BadInput(BAD_GLOB.format(globs=", ".join(map(repr, globs))))
     default = not any(pattern.ignored for pattern in patterns)
 
     def passes(repository: str, path: str) -> bool:

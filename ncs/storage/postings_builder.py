@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput
+from ncs.errors import BadInput, unknown
 from ncs.files import reserve
 from ncs.progress import Track, silent
 from ncs.storage.arrays import offsets_of, ranges, starts_of_runs
@@ -109,9 +109,8 @@ def _document_frequency(own: TermStatistics, corpus: TermStatistics) -> NDArray[
 
 
 def _weighted_fields(weights: Mapping[Field, float], k1: float, b: float) -> list[Field]:
-    unknown = sorted(set(weights) - set(FIELDS))
-    if unknown:
-        raise BadInput(f"no field called {unknown[0]!r}; there are: {', '.join(FIELDS)}")
+    if others := sorted(set(weights) - set(FIELDS)):
+        raise unknown("field", others[0], FIELDS)
     if not all(0 <= weight < float("inf") for weight in weights.values()):
         raise BadInput("a field's weight must be 0 or more; 0 leaves the field out")
     if not (0 <= k1 < float("inf") and 0 <= b <= 1):

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import numpy as np
 
-from ncs.errors import BROKEN, IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion, NcsError
+from ncs.errors import BROKEN, IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion, NcsError, damaged
 from ncs.files import JSON_BYTES, read_regular
+from ncs.messages import NO_INDEX, UNUSABLE
 from ncs.storage.arrays import both, load_array
 from ncs.storage.checks import check_values
 from ncs.storage.files import FILES
@@ -296,7 +297,7 @@ def _open(folder: Path, description: Description, *, verify: bool) -> Snapshot:
             check_values(snapshot)
         return snapshot
     except (OSError, ValueError, IndexError) as error:
-        raise IndexDamaged(f"cannot read {folder} ({error}); {rebuild(folder)}") from error
+        raise damaged(f"cannot read {folder} ({error})", folder) from error
 
 
 def find_damage(snapshot: Snapshot, error: Exception) -> None:
@@ -308,7 +309,7 @@ def find_damage(snapshot: Snapshot, error: Exception) -> None:
         raise damage from error
     if snapshot.distrust:
         message = f"{type(error).__name__}: {error}".replace("\n", " ")
-        raise IndexDamaged(f"{snapshot.folder} is no index of ncs ({message}); {rebuild(snapshot.folder)}") from error
+        raise damaged(f"{snapshot.folder} is no index of ncs ({message})", snapshot.folder) from error
 
 
 def read_description(folder: Path) -> Description:
@@ -320,12 +321,16 @@ def read_description(folder: Path) -> Description:
     except NotADirectoryError:
         raise IndexNotFound(f"{folder} is not a folder; name an index folder with -i") from None
     except OSError as error:
-        remedy = "check its permissions" if isinstance(error, PermissionError) else rebuild(folder)
-        raise IndexFolderError(f"cannot read {folder / SNAPSHOT}: {error.strerror or error}; {remedy}") from None
+        what, denied = (
+            f"cannot read {folder / SNAPSHOT} ({error.strerror or error})",
+            isinstance(error, PermissionError),
+        )
+        text = f"{what}; check its permissions" if denied else UNUSABLE.format(what=what, folder=folder)
+        raise IndexFolderError(text) from None
     except IndexVersion as error:
-        raise IndexVersion(f"index {folder} {error}; {rebuild(folder)}") from None
+        raise IndexVersion(UNUSABLE.format(what=f"index {folder} {error}", folder=folder)) from None
     except ValueError as error:
-        raise IndexDamaged(f"{folder / SNAPSHOT} is damaged ({error}); {rebuild(folder)}") from None
+        raise damaged(f"{folder / SNAPSHOT} is damaged ({error})", folder) from None
 
 
 def find_index(start: Path) -> Path:
@@ -341,8 +346,8 @@ def find_index(start: Path) -> Path:
             check_place(index)
             return index
         if _is_inner_work_tree(folder):
-            raise IndexNotFound(f"no index in {folder}, which is a work tree of its own; make one with: ncs build .")
-    raise IndexNotFound(f"no index in {start} or above; make one with: ncs build .")
+            raise _not_found(f"in {folder}, which is a work tree of its own")
+    raise _not_found(f"in {start} or above")
 
 
 def _is_inner_work_tree(folder: Path) -> bool:
@@ -353,9 +358,8 @@ def _is_inner_work_tree(folder: Path) -> bool:
     return is_inner_work_tree(folder)
 
 
-def rebuild(folder: Path) -> str:
-    """The remedy for an index that cannot be used."""
-    return f"build it again with: ncs build <sources> -i {folder}"
+def _not_found(where: str, sources: str = ".") -> IndexNotFound:
+    return IndexNotFound(NO_INDEX.format(where=where, remedy=f"make one with: ncs build {sources}"))
 
 
 def _no_snapshot(folder: Path) -> NcsError:
@@ -364,11 +368,10 @@ def _no_snapshot(folder: Path) -> NcsError:
     except OSError:
         names = set()
     if not names:
-        return IndexNotFound(f"no index at {folder}; make one with: ncs build <sources> -i {folder}")
+        return _not_found(f"at {folder}", f"SOURCES -i {folder}")
     if LOCK in names:
-        return IndexDamaged(
-            f"{folder} has no {SNAPSHOT}: its build has not ended, or an older ncs made it; wait for it or"
-            f" {rebuild(folder)}"
+        return damaged(
+            f"{folder} has no {SNAPSHOT}: its build has not ended (wait for it), or an older ncs made it", folder
         )
     return IndexDamaged(f"{folder} has no {SNAPSHOT} and is not an index; name another folder with -i")
 
@@ -393,9 +396,9 @@ def _check_files(folder: Path, description: Description, *, verify: bool) -> Non
     for path, entry in sorted(description.files.items(), key=lambda item: (item[1]["bytes"], item[0])):
         budget -= entry["bytes"]
         if wrong := _wrong(folder / path, entry, sizes.get(path), read=budget >= 0):
-            raise IndexDamaged(f"{folder / path} {wrong}; {rebuild(folder)}")
+            raise damaged(f"{folder / path} {wrong}", folder)
     if sum(documents for _, documents in description.segments) > sum(sizes.values()):
-        raise IndexDamaged(f"{folder / SNAPSHOT} counts more documents than its files can hold; {rebuild(folder)}")
+        raise damaged(f"{folder / SNAPSHOT} counts more documents than its files can hold", folder)
 
 
 def _sizes(folder: Path, description: Description) -> dict[str, int]:
@@ -411,11 +414,11 @@ def _sizes(folder: Path, description: Description) -> dict[str, int]:
             if stat.S_ISREG(status.st_mode):
                 sizes[path] = status.st_size
             elif not stat.S_ISDIR(status.st_mode):
-                raise IndexDamaged(f"{folder / path} is not a regular file; {rebuild(folder)}")
+                raise damaged(f"{folder / path} is not a regular file", folder)
             elif "/" in path:
                 pending += [f"{path}/{name}" for name in os.listdir(folder / path)]  # noqa: PTH208
         if len(pending) > MOST_FILES:
-            raise IndexDamaged(f"{folder} holds more than {MOST_FILES:,} files; {rebuild(folder)}")
+            raise damaged(f"{folder} holds more than {MOST_FILES:,} files", folder)
     return sizes
 
 

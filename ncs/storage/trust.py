@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ncs.errors import IndexFolderError, NcsError
 from ncs.files import create_file, open_regular, sync
+from ncs.messages import UNUSABLE
 
 if TYPE_CHECKING:
     from ncs.storage.snapshot import Description
@@ -61,7 +62,7 @@ def check_trust(folder: Path, description: Description) -> None:
 
 def untrusted(reason: str, folder: Path | str = "FOLDER") -> str:
     """What people read about an index that is not trusted, and the remedy."""
-    return f"the index is not trusted ({reason}); build it again: ncs build SOURCES -i {folder}"
+    return UNUSABLE.format(what=f"the index is not trusted ({reason})", folder=folder)
 
 
 def roots_of(folder: Path, description: Description) -> tuple[Path, ...]:

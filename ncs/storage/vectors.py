@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
-from ncs.errors import BadInput, IndexDamaged, check_k, reading
+from ncs.errors import BadInput, check_k, damaged, reading, unknown
 from ncs.files import read_json, save_array
 from ncs.storage.arrays import both, gather, load_array, offsets_of, top_rows
 
@@ -58,7 +58,7 @@ def choose_kind(choice: str, rows: int) -> Kind:
     ('exact', 'pq', 'pq', 'exact')
     """
     if choice not in get_args(Choice):
-        raise BadInput(f"unknown kind of vectors {choice!r}; choose {', '.join(get_args(Choice))}")
+        raise unknown("kind of vectors", choice, get_args(Choice))
     if choice == "auto":
         choice = "exact" if rows <= EXACT else "pq"
     return "exact" if rows < LEAST else cast(Kind, choice)
@@ -215,9 +215,9 @@ class VectorIndex:
             vectors, empty = load_array(folder / VECTORS, numbers, 2), load_array(folder / EMPTY, np.int64)
             ivf_pq = _read_ivf_pq(folder / IVF_PQ, info) if fast and info.kind == "pq" else None
         except (RuntimeError, MemoryError, OSError) as error:
-            raise IndexDamaged(f"cannot read the vectors in {folder}; build the index again") from error
+            raise damaged(f"cannot read the vectors in {folder}") from error
         if vectors.shape != (info.rows, info.dim) or (len(empty) and not 0 <= empty[0] <= empty[-1] < info.rows):
-            raise IndexDamaged(f"the vector files in {folder} are inconsistent; build the index again")
+            raise damaged(f"the vector files in {folder} are inconsistent")
         return cls(vectors, empty, ivf_pq)
 
 
@@ -233,7 +233,7 @@ class Vectors:
         """The vectors of the ranker `name`."""
         parts = [VectorIndex.load(segment.path / name, fast=not snapshot.distrust) for segment in snapshot.segments]
         if [len(part) for part in parts] != [segment.documents for segment in snapshot.segments]:
-            raise IndexDamaged(f"the vectors of {name} do not fit the documents; build the index again")
+            raise damaged(f"the vectors of {name} do not fit the documents")
         return cls(parts, snapshot.live)
 
     def __len__(self) -> int:
@@ -315,7 +315,7 @@ def _read_ivf_pq(path: Path, info: VectorInfo) -> Any:
     index = faiss.read_index(str(path))
     width = _pad(np.zeros((0, info.dim), np.float32)).shape[1]
     if not isinstance(index, faiss.IndexIVFPQFastScan) or (index.nlist, index.d) != (info.lists, width):
-        raise IndexDamaged(f"{path} does not fit {INFO}; build the index again")
+        raise damaged(f"{path} does not fit {INFO}")
     return index
 
 

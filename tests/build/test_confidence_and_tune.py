@@ -93,7 +93,7 @@ def test_a_least_confidence_leaves_out_what_is_less_likely(index: Index) -> None
     query = ["query", NONSENSE[2], "-i", str(index.folder), "--min-confidence", "0.5"]
     result = CliRunner().invoke(app, query)
     assert result.exit_code == 1
-    assert "no result is likely enough (best: 0." in result.stderr
+    assert "nothing found is likely enough (best: 0." in result.stderr
 
 
 @pytest.fixture

@@ -97,12 +97,12 @@ def test_to_an_index_with_updates_only_rankers_that_follow_updates_are_added(tmp
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nonsense", "no ranker called 'nonsense'; there are: bm25, ncs"),
+        ("nonsense", "no ranker 'nonsense'; choose from bm25, ncs"),
         ("bm25", "'bm25' is no ranker on request; these are: two_field, ncs_postrank"),
         ("ncs_enhanced", "cannot be built without its pairs; write ncs_enhanced:pairs="),
         ("ncs_enhanced:pairs=none.jsonl", "cannot read .*none.jsonl"),
         ("transformers:device=cpu", "cannot be built without its model"),
-        ("two_field:k2=1", "'two_field' has no setting 'k2'; there are: k1, b"),
+        ("two_field:k2=1", "no setting 'k2' of two_field; choose from k1, b"),
         ("two_field:k1", "'k1' is no setting of a ranker; write two_field:key=value"),
         ("two_field:b=7", "BM25 needs"),
         ("transformers:model=x,pooling=median", "pooling is one of"),

@@ -51,14 +51,14 @@ def test_a_missing_or_damaged_index_is_one_line_with_the_command_that_makes_one(
     assert run.returncode == 1
     last = run.stdout.splitlines()[-1]
     assert last.startswith("todo  ")
-    assert last.endswith(f": ncs build <sources> -i {tmp_path}/.ncs")
+    assert last.endswith(f": ncs build SOURCES -i {tmp_path}/.ncs")
 
 
 def test_new_changed_and_removed_files_are_counted_with_the_command_that_reads_them(home: Path) -> None:
     (home / "repos" / "app" / "src" / "Network.java").unlink()
     (home / "repos" / "tools" / "files.py").write_text("def changed():\n    return 1\n")
     (home / "repos" / "tools" / "more.py").write_text("def added():\n    return 2\n")
-    text = "out of date: 1 new, 1 changed, 1 removed (tools/more.py ...); 4 files checked"
+    text = "the index is behind: 1 new, 1 changed, 1 removed (tools/more.py ...); 4 files checked"
     assert of_sources(home / ".ncs") == [Finding("todo", "sources", text, f"ncs update -i {home}/.ncs")]
     assert invoke("doctor", cwd=home).returncode == 1
     (part,) = [finding.text for finding in diagnose(home / ".ncs", 0) if finding.about == "sources"]

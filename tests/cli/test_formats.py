@@ -81,7 +81,7 @@ def test_vimgrep_follows_a_function_that_has_moved_in_its_file(tmp_path: Path) -
     [
         (["--json", "--jsonl"], "--json and --jsonl cannot be used together"),
         (["--format", "plain", "--json"], "--format plain and --json cannot be used together"),
-        (["--format", "grep"], "unknown format 'grep'; choose from table, plain, json, jsonl, vimgrep, paths"),
+        (["--format", "grep"], "no format 'grep'; choose from table, plain, json, jsonl, vimgrep, paths"),
     ],
 )
 def test_two_formats_and_an_unknown_one_are_refused(query: Query, options: list[str], message: str) -> None:

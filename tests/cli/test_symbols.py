@@ -82,12 +82,12 @@ def test_forced_colors_mark_the_name(home: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (("refs", "padd"), 1, "no match for 'padd' (similar names: pad)"),
-        (("def", "padd"), 1, "no match for 'padd' (similar names: pad)"),
+        (("refs", "padd"), 1, "no match for 'padd'; similar: pad"),
+        (("def", "padd"), 1, "no match for 'padd'; similar: pad"),
         (("def", "zzyzx"), 1, "no match for 'zzyzx'"),
         (("refs", "show"), 1, "nothing found that uses show, defined at src/app/view.py:6"),
         (("refs", "no/such.py::pad"), 2, "'no/such.py::pad' is not a name in code; write NAME, Owner.NAME, or FILE::"),
-        (("refs", "pad", "-t", "cobol"), 2, "no language 'cobol' here (have: python)"),
+        (("refs", "pad", "-t", "cobol"), 2, "no language 'cobol' in this index; choose from python"),
     ],
 )
 def test_what_is_not_found_is_one_line_and_its_status(

@@ -178,7 +178,7 @@ def test_a_result_is_written_and_shown_again_as_a_page_a_spreadsheet_and_markdow
     [
         ([], "name a corpus: cosqa, nlp2api"),
         (["nope"], "no corpus or BEIR folder called 'nope'"),
-        (["cosqa", "--ranker", "nope"], "no ranker called 'nope'; there are: bm25"),
+        (["cosqa", "--ranker", "nope"], "no ranker 'nope'; choose from bm25"),
         (["cosqa", "--measure", "f1"], "no measure called 'f1'"),
         (["cosqa", "--ablation", "--ranker", "ncs"], "--ablation and --ranker cannot be used together"),
         (["cosqa", "--html", "/nowhere/x.html"], "--html /nowhere/x.html: no folder /nowhere"),

@@ -28,7 +28,7 @@ PATTERNS: dict[str, Callable[[int], str]] = {
     "code": lambda n: f"x = {letters(n)}(y);\n",
     "conversions": lambda n: "file to key ",
     "one word": lambda n: "a",
-    "no word": lambda n: "\t",
+    "no word": lambda n: "\t?",
 }
 
 

@@ -190,7 +190,7 @@ def test_what_nothing_uses_says_where_it_is_defined(index: Index) -> None:
 
 
 def test_an_unknown_name_is_one_sentence_with_names_of_nearly_its_spelling(index: Index) -> None:
-    expected = ["no match for 'parse_jsn' (similar names: parse_json)"]
+    expected = ["no match for 'parse_jsn'; similar: parse_json"]
     assert references_to(index, "parse_jsn")["notes"] == definitions_of(index, "parse_jsn")["notes"] == expected
     assert definitions_of(index, "zzyzx")["notes"] == ["no match for 'zzyzx'"]
 

@@ -189,7 +189,7 @@ def test_an_index_without_code_and_a_wrong_k_are_refused(
     with pytest.raises(BadInput, match="k is 0"):
         demo_index.similar(function, 0)
     bare = Index.build(demo / "repos", tmp_path / "bare", config=BuildConfig(store_code=False))
-    with bare, pytest.raises(BadInput, match="no code to compare"):
+    with bare, pytest.raises(BadInput, match="keeps no code"):
         bare.similar(function)
 
 
@@ -223,4 +223,4 @@ def test_the_command_says_what_is_wrong_in_one_line(demo: Path, own: Path) -> No
     assert done.stderr == "ncs: no function at line 8 of Own.java; the nearest is outer, lines 9-15\n"
     nothing = ncs("similar", "Own.java:4", "--path", "nowhere", "-i", index, cwd=own.parent)
     assert (nothing.returncode, nothing.stdout) == (1, "")
-    assert nothing.stderr == "ncs: no functions similar to Own.closeIt\n"
+    assert nothing.stderr == "ncs: nothing found that is like Own.closeIt\n"

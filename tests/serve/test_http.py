@@ -13,10 +13,11 @@ from starlette.testclient import TestClient
 
 from ncs.index import Index
 from ncs.search.feedback import read_feedback
+from ncs.search.question import MAX_QUERY
 from ncs.serve.http.app import create_app
 from ncs.serve.http.errors import HttpError
 from ncs.serve.http.routes import EXAMPLES
-from ncs.serve.http.settings import MAX_BODY, MAX_K, MAX_QUERY, MAX_SOURCE, Settings
+from ncs.serve.http.settings import MAX_BODY, MAX_K, MAX_SOURCE, Settings
 from ncs.serve.live_index import LiveIndex
 from tests import corpus
 from tests.command import invoke
@@ -172,12 +173,16 @@ def same_shape(value: Any, example: Any) -> bool:
         ("search", {"query": "x", "k": 0}, "k"),
         ("search", {"query": "x", "k": MAX_K + 1}, "k"),
         ("search", {"query": "x", "kk": 1}, "kk"),
-        ("search", {"query": "x", "ranker": "no"}, "no ranker called 'no'"),
+        ("search", {"query": "x", "ranker": "no"}, "no ranker 'no'"),
         ("search", {"query": "x", "ranker": "two_field"}, "built without 'two_field'"),
         ("search", {"query": "keyboard", "ranker": "bm25", "min_confidence": 0.5}, "no confidence"),
         ("search", {"query": "x", "min_confidence": 2}, "min_confidence"),
         ("search", {"query": "x", "language": "y" * 100}, "language"),
-        ("search", {"query": "x", "language": "klingon"}, "no language 'klingon' here (have: java, python)"),
+        (
+            "search",
+            {"query": "x", "language": "klingon"},
+            "no language 'klingon' in this index; choose from java, python",
+        ),
         ("search", {"query": "x", "glob": ["#"]}, "a glob of '#' matches nothing"),
         ("search", {"query": "x", "regexp": "("}, "no regular expression: '(' ("),
         ("words", {"word": "x", "n": 1000}, "n"),

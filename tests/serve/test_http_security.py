@@ -133,7 +133,7 @@ def test_indexes_have_the_name_of_the_option_or_of_their_folder(tmp_path: Path) 
     with pytest.raises(BadInput, match="two indexes are named 'a'"):
         named_indexes(["/one/a", "/two/a"])
     assert feedback_files(["f.tsv", "b=g.tsv"], ["a", "b"]) == {"a": Path("f.tsv"), "b": Path("g.tsv")}
-    with pytest.raises(BadInput, match="no index named 'c'"):
+    with pytest.raises(BadInput, match="no index 'c'"):
         feedback_files(["c=g.tsv"], ["a", "b"])
 
 

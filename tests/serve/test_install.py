@@ -189,7 +189,7 @@ def test_a_pipe_in_the_place_of_settings_is_refused(project: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--install", "vim"], "no client named vim; choose from claude-code, "),
+        (["--install", "vim"], "no client 'vim'; choose from claude-code, "),
         (["vim"], "goes with --install"),
         (["--print"], "goes with --install"),
         (["--uninstall", "codex", "--print"], "--uninstall goes with neither"),

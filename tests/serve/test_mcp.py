@@ -77,12 +77,16 @@ CALLS: dict[str, tuple[str, dict[str, object]]] = {
 }
 ERRORS: dict[str, tuple[str, dict[str, object], str]] = {
     "no query": ("search_code", {}, "query: Field required"),
-    "wrong key": ("search_code", {"query": "x", "limit": 3}, "limit: Extra inputs are not permitted; search"),
+    "wrong key": ("search_code", {"query": "x", "limit": 3}, "no argument 'limit'; choose from query"),
     "wrong type": ("search_code", {"query": "x", "k": "many"}, "k: Input should be a valid integer"),
-    "few tokens": ("search_code", {"query": "x", "max_tokens": 3}, "max_tokens: Input should be greater than or equal"),
+    "few tokens": ("search_code", {"query": "x", "max_tokens": 3}, "max_tokens is 3; it must be at least 200"),
     "bad cursor": ("search_code", {"query": "x", "cursor": "../x"}, "cursor: "),
     "far page": ("search_code", {"query": "x", "cursor": "9999"}, "pages end at 1000; use a more precise query"),
-    "no language": ("search_code", {"query": "x", "language": "klingon"}, "no language 'klingon' here (have: "),
+    "no language": (
+        "search_code",
+        {"query": "x", "language": "klingon"},
+        "no language 'klingon' in this index; choose from ",
+    ),
     "no regexp": ("search_code", {"query": "x", "regexp": "("}, "no regular expression: '(' ("),
     "no tool": ("delete_everything", {}, "choose from search_code"),
     "no project": ("search_code", {"query": "x", "project": "mars"}, "choose from repos"),

@@ -119,7 +119,7 @@ async def test_keys_search_select_explain_copy_and_clear(project: Path, monkeypa
         await pilot.press(*["up"] * 3)
         await until(pilot, "def open_file")
         await search(pilot, "zzqqxx")
-        await until(pilot, "no match for 'zzqqxx'; no results")
+        await until(pilot, "no match for 'zzqqxx'; nothing found")
         await pilot.press("enter", "tab", "ctrl+y", "down", "pagedown", "escape")
         await until(pilot, "hits appear as you type", gone="zzqqxx")
 

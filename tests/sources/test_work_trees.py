@@ -132,7 +132,10 @@ def test_an_answer_from_the_index_of_another_tree_says_so(main: Path, tmp_path: 
     Index.build(main, main / ".ncs", config=QUICK).close()
     for tree in (main / INNER, main.parent / "w2"):
         run = invoke("query", "open door", "-i", str(main / ".ncs"), cwd=tree)
-        assert run.stderr == f"ncs: this index is of {main}, another work tree of this repository\n"
+        text = (
+            f"ncs: this index is of {main}, another work tree of this repository; make one of this tree: ncs build .\n"
+        )
+        assert run.stderr == text
         assert "open_door" in run.stdout
         run = invoke("query", "open door", cwd=tree, NCS_INDEX=str(main / ".ncs"))
         assert run.stderr.startswith("ncs: this index is of ")

@@ -102,7 +102,7 @@ def test_any_document_comes_back_exactly(tmp_path_factory: pytest.TempPathFactor
 def test_rows_come_in_the_order_given_and_as_often_and_an_id_has_its_row(table: DocumentTable) -> None:
     assert [d.name for d in table.documents([3, 0, 3, 1])] == ["f3", "f0", "f3", "f1"]
     assert table.ids([3, 0]) == ["any id: 7", "app/src/File0.java:1"]
-    with pytest.raises(IndexDamaged, match=r"documents.sqlite has no row 5; build the index again with: ncs build"):
+    with pytest.raises(IndexDamaged, match=r"documents.sqlite has no row 5; build the index again: ncs build"):
         table.documents([0, 5])
     assert (table.rows_of("app/src/File1.java:11"), table.rows_of("any id: 7")) == ([1], [3])
     # row 3 stands at line 31 of File0, but it has an id of its own
@@ -191,9 +191,7 @@ def test_no_file_another_file_another_database_and_an_unfinished_table_are_refus
     for content in (None, b"", b"not a database, but long enough to have a header of a hundred bytes" * 9):
         if content is not None:
             path.write_bytes(content)
-        with pytest.raises(
-            IndexDamaged, match=r"documents.sqlite is damaged \(.*\); build the index again with: ncs build"
-        ):
+        with pytest.raises(IndexDamaged, match=r"documents.sqlite is damaged \(.*\); build the index again: ncs build"):
             DocumentTable(path)
     path.unlink()
     with closing(StoreWriter(path)) as writer:

@@ -85,9 +85,9 @@ def test_languages_are_called_as_people_call_them_and_unknown_names_name_the_kno
     known = Filters(language=["py", "Rust"], language_not="rs", kind="Function").known(COUNTS)
     assert (known.language, known.language_not, known.kind) == (["python", "rust"], ["rust"], "function")
     for wrong in ({"language": "klingon"}, {"language_not": ["java"]}):
-        with pytest.raises(BadInput, match=r"no language '\w+' here \(have: python, rust\)"):
+        with pytest.raises(BadInput, match=r"no language '\w+' in this index; choose from python, rust"):
             Filters(**wrong).known(COUNTS)
-    with pytest.raises(BadInput, match=r"no kind 'x' here \(have: function\)"):
+    with pytest.raises(BadInput, match=r"no kind 'x' in this index; choose from function"):
         Filters(kind="x").known(COUNTS)
 
 

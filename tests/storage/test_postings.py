@@ -123,7 +123,7 @@ def test_ties_at_the_cut_go_to_the_lower_rows() -> None:
 
 
 def test_bad_settings_and_searches_are_refused() -> None:
-    with pytest.raises(BadInput, match="no field called 'nme'"):
+    with pytest.raises(BadInput, match="no field 'nme'"):
         build(table([]), weights={"nme": 1})  # type: ignore[dict-item]
     for weight in (-1, float("nan")):
         with pytest.raises(BadInput, match="weight"):

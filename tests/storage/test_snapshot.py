@@ -36,11 +36,16 @@ def rewrite(index: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     ("folder", "file", "error", "message"),
     [
-        ("none", "file", IndexNotFound, r"no index at .*/none; make one with: ncs build <sources> -i .*/none"),
+        ("none", "file", IndexNotFound, r"no index at .*/none; make one with: ncs build SOURCES -i .*/none"),
         (".", "", IndexNotFound, "make one with: ncs build"),
         ("file", "file", IndexNotFound, "file is not a folder; name an index folder with -i"),
         (".", "file", IndexDamaged, "has no snapshot.json and is not an index; name another"),
-        (".", "ncs.lock", IndexDamaged, "its build has not ended, or an older ncs made it; wait .* with: ncs build"),
+        (
+            ".",
+            "ncs.lock",
+            IndexDamaged,
+            "its build has not ended .wait for it., or an older ncs made it; build the index again: ncs build",
+        ),
     ],
 )
 def test_what_is_no_index_says_why_and_the_remedy(
@@ -74,7 +79,9 @@ def test_a_garbled_snapshot_or_one_that_names_other_folders_is_damaged(
         (index / "snapshot.json").write_bytes(content)
     else:
         rewrite(index, **content)
-    with pytest.raises(IndexDamaged, match=r"my index/snapshot.json is damaged \(.*\); build it again with: ncs build"):
+    with pytest.raises(
+        IndexDamaged, match=r"my index/snapshot.json is damaged \(.*\); build the index again: ncs build"
+    ):
         open_text(index)
 
 
@@ -85,7 +92,7 @@ def test_whatever_bytes_of_a_snapshot_change_it_opens_or_is_one_of_our_errors(in
     @given(start=st.integers(0, len(whole) - 1), length=st.integers(0, 3), instead=st.binary(max_size=3))
     def opens_or_is_refused(start: int, length: int, instead: bytes) -> None:
         (index / "snapshot.json").write_bytes(whole[:start] + instead + whole[start + length :])
-        message = f"{index} build it again with: ncs build"
+        message = f"{index} build the index again: ncs build"
         try:
             assert open_text(index, verify=True) == "one"
         except IndexFolderError as error:
@@ -103,7 +110,7 @@ def test_unknown_keys_are_ignored_and_another_format_is_refused(index: Path) -> 
     assert read_description(index) == before
     (index / "snapshot.json").write_text('{"format": 7, "segments": "elsewhere"}')
     with pytest.raises(
-        IndexVersion, match=r"index .*my index has format 7, this ncs reads 3; build it again with: ncs build <sources>"
+        IndexVersion, match=r"index .*my index has format 7, this ncs reads 3; build the index again: ncs build SOURCES"
     ):
         open_text(index)
 
@@ -127,11 +134,11 @@ def test_missing_truncated_and_altered_files_are_named(index: Path, monkeypatch:
         open_text(index, verify=True)
     for content, message in (("one", "has 3 bytes instead of 30"), (None, "is missing")):
         rows.write_text(content) if content else rows.unlink()
-        with pytest.raises(IndexDamaged, match=f"segments/000001/bm25/rows.npy {message}; build it again with: ncs"):
+        with pytest.raises(IndexDamaged, match=f"segments/000001/bm25/rows.npy {message}; build the index again: ncs"):
             open_text(index)
     rows.write_text("one" * 10)
     documents.write_text("two")
-    with pytest.raises(IndexDamaged, match=r"documents.sqlite was altered; build it again"):
+    with pytest.raises(IndexDamaged, match=r"documents.sqlite was altered; build the index again"):
         open_text(index)
     documents.unlink()
     documents.mkdir()

@@ -293,7 +293,7 @@ def test_nothing_is_written_on_an_index_that_is_not_trusted(project: Path) -> No
     refusal = "can only be searched, as the index is not trusted"
     with pytest.raises(NcsError, match=refusal), open_writer(project / ".ncs"):
         pytest.fail("it was opened")
-    with pytest.raises(NcsError, match=f"build it again: ncs build SOURCES -i {project}/.ncs"):
+    with pytest.raises(NcsError, match=f"build the index again: ncs build SOURCES -i {project}/.ncs"):
         add_rankers(project / ".ncs", ["two_field"])
     with Index.load(project / ".ncs") as index, pytest.raises(BadInput, match="'two_field' is not used, as the index"):
         index.ranker("two_field")

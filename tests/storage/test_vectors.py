@@ -172,7 +172,7 @@ def test_few_rows_are_searched_exactly_and_wrong_arguments_are_refused() -> None
     vectors[20:] = 0  # few are left
     index = VectorIndex.build([vectors], DIM, kind="pq")
     assert index.info.kind == "exact"
-    with pytest.raises(BadInput, match="unknown kind of vectors 'hnsw'; choose auto, exact, pq"):
+    with pytest.raises(BadInput, match="no kind of vectors 'hnsw'; choose from auto, exact, pq"):
         choose_kind("hnsw", 5)
     with pytest.raises(BadInput, match="must be at least 1"):
         index.search(vectors[0], 0)

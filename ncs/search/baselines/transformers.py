@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput, MissingExtra
+from ncs.errors import BadInput, MissingExtra, unknown
 from ncs.search.baselines.dense import DenseRanker
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def transformers_ranker(
     model takes; vectors are float32 all the same. device: `cuda`, `cpu`; by default a GPU where there is one.
     """
     if pooling not in (None, *POOLINGS):
-        raise BadInput(f"pooling is one of {', '.join(POOLINGS)}, not {pooling!r}")
+        raise unknown("pooling", pooling, POOLINGS)
     family = family_of(model or "")
     config = {
         "model": model,

@@ -25,12 +25,14 @@ from ncs.build.map import SIDE, VECTORS, Map
 from ncs.errors import BadInput
 from ncs.files import append_file
 from ncs.index import Index
+from ncs.messages import NO_DOCUMENT
 from ncs.search.highlight import marks
+from ncs.search.question import MAX_QUERY
 from ncs.search.rankers import DEFAULT_RANKER
 from ncs.search.regexp import MAX_REGEXP
 from ncs.search.similar import function_in
 from ncs.serve.http.errors import HttpError, to_json
-from ncs.serve.http.settings import MAX_BODY, MAX_K, MAX_QUERY, MAX_SOURCE
+from ncs.serve.http.settings import MAX_BODY, MAX_K, MAX_SOURCE
 from ncs.serve.live_index import LiveIndex
 from ncs.storage.filters import Filters
 from ncs.storage.vectors import Vectors
@@ -51,12 +53,10 @@ def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-Name = Annotated[str, Field(min_length=1, max_length=64)]
-Pattern = Annotated[str, Field(min_length=1, max_length=300)]
-Id = Annotated[str, Field(min_length=1, max_length=4_096, description="The id of a document, as in hits.")]
-QueryText = Annotated[str, Field(min_length=1, max_length=MAX_QUERY)]
-
-
+Name = Annotated[str, Field(max_length=64)]
+Pattern = Annotated[str, Field(max_length=300)]
+Id = Annotated[str, Field(max_length=4_096, description="The id of a document, as in hits.")]
+QueryText = Annotated[str, Field(max_length=MAX_QUERY)]
 Names = Annotated[list[Name], BeforeValidator(_as_list), Field(max_length=MAX_NAMES)]
 Patterns = Annotated[list[Pattern], BeforeValidator(_as_list), Field(max_length=MAX_NAMES)]
 
@@ -70,14 +70,14 @@ class IndexRequest(BaseModel):
 
 class _Filtered(IndexRequest):
     k: int = Field(10, ge=1, le=MAX_K, description="How many hits.")
-    language: Names | None = Field(None, description="Only these languages.", examples=[["java"]])
+    language: Names | None = Field(None, description="Only these languages, by name or alias.", examples=[["java"]])
     language_not: Names | None = Field(None, description="Not these languages.", examples=[["js"]])
     repository: Pattern | None = Field(None, description="Only repositories that match this glob.")
     path: Pattern | None = Field(None, description="Only paths that match this glob.", examples=["src/main"])
     glob: Patterns | None = Field(None, description="Only such files, or with ! not.", examples=[["*.py", "!docs/"]])
     kind: Name | None = Field(None, description="Only this kind of document.", examples=["method"])
     no_tests: bool = Field(False, description="No tests.")
-    regexp: str | None = Field(None, min_length=1, max_length=MAX_REGEXP, description="What code or name must match.")
+    regexp: str | None = Field(None, max_length=MAX_REGEXP, description="What code or name must match.")
     code: bool = Field(True, description="Whether hits include their code.")
     marks: bool = Field(False, description="Include where the words of the query are in the code: [start, end] each.")
 
@@ -125,9 +125,7 @@ class PointsRequest(IndexRequest):
 class DefinitionsRequest(IndexRequest):
     """A name in code."""
 
-    name: str = Field(
-        min_length=1, max_length=500, description="NAME, Owner.NAME or FILE::NAME.", examples=["View.pad"]
-    )
+    name: str = Field(max_length=500, description="NAME, Owner.NAME or FILE::NAME.", examples=["View.pad"])
     path: str | None = Field(None, min_length=1, max_length=4_096, description="The file that defines it, as in hits.")
     k: int = Field(10, ge=1, le=MAX_K, description="How many.")
     code: bool = Field(True, description="Whether hits include their code.")
@@ -142,7 +140,7 @@ class ReferencesRequest(DefinitionsRequest):
 class WordsRequest(IndexRequest):
     """A word."""
 
-    word: str = Field(min_length=1, max_length=100, examples=["keyboard"])
+    word: str = Field(max_length=100, examples=["keyboard"])
     n: int = Field(10, ge=1, le=MAX_K, description="How many.")
 
 
@@ -188,7 +186,7 @@ def _function(index: Index, request: SimilarRequest) -> tuple[Document, str]:
     source = (request.source or "").encode("utf-8", "replace")
     if len(source) > MAX_SOURCE:
         raise HttpError(413, "too_large", f"source is larger than {MAX_SOURCE:,} bytes", "send one function")
-    function = function_in(source, request.source_language.lower(), request.line, called="the source")
+    function = function_in(source, request.source_language, request.line, called="the source")
     return function, f"source, line {request.line or function.start_line}"
 
 
@@ -201,7 +199,7 @@ def document(live: LiveIndex, request: DocumentRequest) -> bytes:
 def _document(index: Index, id: str) -> Document:
     row = index.documents.row_of(id)
     if row is None:
-        raise HttpError(404, "no_document", "no document has this id", "use the id of a hit")
+        raise HttpError(404, "no_document", NO_DOCUMENT.format(id=id))
     return index.documents.document(row)
 
 
@@ -224,8 +222,7 @@ def words(live: LiveIndex, request: WordsRequest) -> bytes:
     with live.acquire() as index:
         answer = similar_words(index, request.word, request.n)
     if answer["words"] is None:
-        remedy = f"similar words: {', '.join(answer['near'])}" if answer["near"] else "try another word"
-        raise HttpError(404, "no_word", f"no match for {request.word!r}", remedy)
+        raise HttpError(404, "no_word", f"{answer['notes'][0]}; try another word")
     return to_json({name: answer[name] for name in ("word", "words", "notes")})
 
 

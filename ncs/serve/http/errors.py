@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from ncs.errors import BadInput, IndexFolderError, MissingExtra, SourceError, StoreLost
+from ncs.errors import BadInput, IndexFolderError, MissingExtra, SourceError, StoreLost, unknown
+from ncs.messages import OUT_OF_RANGE, TOO_LONG
 
 MAX_MESSAGE = 300
 """Characters of a message, which may quote the request."""
@@ -26,11 +28,14 @@ def to_json(value: Any) -> bytes:
 
 
 class HttpError(HTTPException):
-    """HTTP status, a code for programs, one line for people, and what to do."""
+    """HTTP status, a code for programs, one line for people, and what to do: else what follows a "; " in the line."""
 
     def __init__(
-        self, status: int, code: str, message: str, remedy: str, headers: Mapping[str, str] | None = None
+        self, status: int, code: str, message: str, remedy: str = "", headers: Mapping[str, str] | None = None
     ) -> None:
+        if not remedy:
+            message, _, remedy = message.partition("; ")
+            remedy = remedy or ("see /openapi.json for parameters and limits" if status < 500 else "ask the operator")
         super().__init__(status, _one_line(message), headers)
         self.code, self.remedy = code, _one_line(remedy)
 
@@ -61,11 +66,9 @@ def to_http_error(error: Exception, aliases: Mapping[str, str]) -> HttpError:
     text = str(error)
     for path in sorted(aliases, key=len, reverse=True):
         text = text.replace(path, aliases[path])
-    message, _, remedy = text.partition("; ")
     if isinstance(error, (BadInput, SourceError)):
-        return HttpError(422, "bad_input", message, remedy or "see /openapi.json")
-    status, code = (501, "not_installed") if isinstance(error, MissingExtra) else (500, "failed")
-    return HttpError(status, code, message, remedy or "ask the operator")
+        return HttpError(422, "bad_input", text)
+    return HttpError(501, "not_installed", text) if isinstance(error, MissingExtra) else HttpError(500, "failed", text)
 
 
 def from_validation_error(errors: Sequence[Mapping[str, Any]]) -> HttpError:
@@ -74,6 +77,17 @@ def from_validation_error(errors: Sequence[Mapping[str, Any]]) -> HttpError:
     if first["type"] == "json_invalid":
         return HttpError(422, "bad_json", "the body is not valid JSON", "send one JSON object")
     location = first["loc"][1:] if first["loc"][:1] in (("query",), ("body",)) else first["loc"]
-    name = ".".join(str(part)[:60] for part in location) or "the request"
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return HttpError(422, "bad_request", f"{name}: {first['msg']}{more}", "see /openapi.json for parameters and limits")
+    return HttpError(422, "bad_request", wrong_argument(first, location))
+
+
+def wrong_argument(error: Mapping[str, Any], location: Sequence[object]) -> str:
+    """An error of pydantic, in the words of the engine where it has them. location: the argument, as pydantic does."""
+    name, value, limits = ".".join(str(part)[:60] for part in location), error["input"], error.get("ctx", {})
+    for limit, words in (("ge", "at least"), ("le", "at most")):
+        if limit in limits:
+            return OUT_OF_RANGE.format(name=name, value=str(value)[:60], bound=f"{words} {limits[limit]:g}")
+    if error["type"] == "string_too_long":
+        return TOO_LONG.format(what=name, length=len(value), most=limits["max_length"])
+    if error["type"] == "literal_error":
+        return str(unknown(name, str(value)[:60], re.findall(r"'(\w+)'", limits["expected"])))
+    return f"{name or 'the request'}: {error['msg']}"

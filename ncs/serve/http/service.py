@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from ncs.build.memory import available
-from ncs.errors import NcsError
+from ncs.errors import NcsError, unknown
+from ncs.messages import TIMEOUT
 from ncs.serve.http.errors import HttpError
 from ncs.serve.http.settings import Settings
 from ncs.serve.live_index import LiveIndex
@@ -57,7 +58,7 @@ class Service:
         """An index by name, by default the first; HttpError for an unknown one."""
         live = self.indexes.get(name or next(iter(self.indexes)))
         if live is None:
-            raise HttpError(404, "no_index", "no such index", f"choose from {', '.join(self.indexes)}")
+            raise HttpError(404, "no_index", str(unknown("index", name, self.indexes)))
         return live
 
     def check_queue(self) -> None:
@@ -88,13 +89,11 @@ class Service:
             future = workers.submit(_answer, self.settings, handler, live.name, arguments, seconds=seconds / 2)
             return await asyncio.wait_for(asyncio.wrap_future(future), seconds)
         except (asyncio.TimeoutError, TaskTimeout) as error:
-            waited = isinstance(error, asyncio.TimeoutError)
-            text = f"no answer within {seconds:g} s" if waited else f"it took more than {seconds / 2:g} s"
-            raise HttpError(504, "too_slow", text, "try fewer words or a smaller k") from None
+            text = str(error) or TIMEOUT.format(seconds=seconds)
+            raise HttpError(504, "too_slow", text, "ask in fewer words, or for fewer hits") from None
         except TaskKilled as error:
             log.error("a search process died: %s", error)
-            text = "the search process died; the request may need too much memory"
-            raise HttpError(503, "killed", text, "try a smaller one") from None
+            raise HttpError(503, "killed", str(error), "ask in fewer words, or for fewer hits") from None
         finally:
             self.pending -= 1
 

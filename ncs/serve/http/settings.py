@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ncs.errors import BadInput
+from ncs.errors import BadInput, unknown
 
 TOKEN = "NCS_TOKEN"  # noqa: S105 (the name of a variable)
 MIN_TOKEN = 16
@@ -16,8 +16,6 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 INDEX_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 MAX_K = 100
-MAX_QUERY = 2_000
-"""Characters of a query."""
 MAX_SOURCE = 32 << 10
 """Bytes of code in a request."""
 MAX_BODY = 256 << 10
@@ -94,7 +92,7 @@ def feedback_files(values: Sequence[str], names: Sequence[str]) -> dict[str, Pat
     for value in values:
         name, file = _split(value)
         if name and name not in names:
-            raise BadInput(f"no index named {name!r} is served; choose from {', '.join(names)}")
+            raise unknown("index", name, names)
         files[name or names[0]] = file
     return files
 

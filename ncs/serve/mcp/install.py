@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ncs.console import say, show_text
-from ncs.errors import BadInput
+from ncs.errors import BadInput, unknown
 from ncs.files import JSON_BYTES, read_regular, replace_file
 
 START = "import sys; sys.path.pop(0); from ncs.cli.main import main; main()"
@@ -99,7 +99,7 @@ def change_settings(name: str, options: Sequence[str], *, remove: bool, dry: boo
     plain JSON or TOML, and for links.
     """
     if (client := CLIENTS.get(name)) is None:
-        raise BadInput(f"no client named {name}; choose from {', '.join(CLIENTS)}")
+        raise unknown("client", name, CLIENTS)
     entry, (base, file) = _entry(client, options), _place(client)
     path = base / file
     snippet = _merged("", client, entry)

@@ -15,8 +15,9 @@ from urllib.request import url2pathname
 from ncs.answer import not_ready
 from ncs.build.request import Changes, Difference, find_changes, request_of
 from ncs.console import count
-from ncs.errors import BadInput, IndexDamaged, IndexNotFound, IndexVersion, NcsError, SourceError
+from ncs.errors import BadInput, IndexDamaged, IndexNotFound, IndexVersion, NcsError, SourceError, unknown
 from ncs.index import Index
+from ncs.messages import BEHIND, NO_INDEX
 from ncs.serve.live_index import LiveIndex
 from ncs.serve.mcp.jobs import Job, Kind
 from ncs.sources.roots import check_roots
@@ -28,8 +29,8 @@ RETRY = 30.0
 """Seconds before a failed job is tried again."""
 MAX_NAMED = 3
 """Changed files that a note names."""
-BUILDING = "the index of this project is being built; until then, the files themselves are searched for words"
-NO_INDEX = "this project has no index; the files themselves were searched for words"
+FILES = "the files themselves are searched for words"
+BUILDING = NO_INDEX.format(where="of this project yet", remedy=f"it is being built, and until then {FILES}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class Project:
             notes = self._maintain()
             live = self._live
         if live is None:
-            yield None, [*notes, BUILDING if self.job else NO_INDEX]
+            yield None, [*notes, BUILDING if self.job else NO_INDEX.format(where="of this project", remedy=FILES)]
             return
         with live.acquire() as index:
             yield index, notes
@@ -115,8 +116,8 @@ class Project:
             self._check(self._live)
             notes += self._finish()
         if self.job == "update":
-            files = f" ({_summary(self.changes)})" if self.changes else ""
-            notes.append(f"files changed{files}; the index is being updated, this answer is from before")
+            changed = f"{_summary(self.changes)} changed" if self.changes else "files changed"
+            notes.append(BEHIND.format(changed=changed, remedy="it is being updated, and this answer is from before"))
         return [*notes, *([self.problem] if self.problem else [])]
 
     def _open(self) -> None:
@@ -228,8 +229,7 @@ class Projects:
             projects = [self._at(folder) for folder in dict.fromkeys(folders or [Path.cwd().resolve()])]
         matches = [project for project in projects if name in (None, project.name, str(project.root))]
         if not matches:
-            names = ", ".join(project.name for project in projects)
-            raise BadInput(f"no project named {name!r}; leave it out or choose from {names}")
+            raise unknown("project", name, [project.name for project in projects])
         return matches
 
     def close(self) -> None:

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ncs import __version__
 from ncs.errors import NcsError
+from ncs.messages import NOTHING_FOUND
 from ncs.serve.live_index import share_heap
 from ncs.serve.mcp.pages import Page, escape
 from ncs.serve.mcp.projects import Projects, Settings
@@ -110,7 +111,7 @@ def _call(projects: Projects, uris: Sequence[str] | None, tool: str, arguments: 
 
 
 def _result(page: Page, *, error: bool = False) -> types.CallToolResult:
-    content: list[types.ContentBlock] = [types.TextContent(type="text", text=page.text or "no match; try other words")]
+    content: list[types.ContentBlock] = [types.TextContent(type="text", text=page.text or NOTHING_FOUND)]
     return types.CallToolResult(content=content, structured_content=page.structured or None, is_error=error)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -10,17 +11,20 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ncs.answer import ask, cautions, document_as_dict, hit_as_dict, references_to, similar_to
-from ncs.errors import BadInput
+from ncs.errors import BadInput, unknown
 from ncs.index import Index
+from ncs.messages import NO_INDEX
+from ncs.search.question import MAX_QUERY
 from ncs.search.rankers import DEFAULT_RANKER
 from ncs.search.references import MATCHES, Definition, Definitions
 from ncs.search.regexp import MAX_REGEXP
 from ncs.search.similar import function_in, parse_place
-from ncs.serve.http.settings import MAX_QUERY, MAX_SOURCE
+from ncs.serve.http.errors import wrong_argument
+from ncs.serve.http.settings import MAX_SOURCE
 from ncs.serve.live_index import LiveIndex
 from ncs.serve.mcp.pages import TOKEN_BYTES, Line, Page, Row, code_page, escape, fill, row_of, short_notes, shorten
 from ncs.serve.mcp.places import document_at, filters, full_code, scan, shown_path
-from ncs.serve.mcp.projects import BUILDING, Project, Projects
+from ncs.serve.mcp.projects import Project, Projects
 from ncs.storage.names import Symbol, folded, query_symbols
 from ncs.storage.snapshot import Description
 from ncs.types import Document
@@ -80,7 +84,7 @@ class _Paged(Arguments):
 class _Ranked(_Paged):
     k: Hits = 10
     path: str | None = Field(None, max_length=1000, description="Only paths that match this glob, as src/api, *.java.")
-    language: str | None = Field(None, max_length=50, description="Only this language, as python.")
+    language: str | None = Field(None, max_length=50, description="Only this language, by name or alias.")
 
     @property
     def needed(self) -> int:
@@ -94,7 +98,7 @@ class SearchCode(_Ranked):
     spelled. Answers best first with path:line, how likely each is (strong, likely, weak, or no word), and of likely
     ones the lines that matter. If nothing fits, ask again in other words of the domain; do not ask for file names."""
 
-    query: str = Field(min_length=1, max_length=MAX_QUERY, description="What the code does, or its name.")
+    query: str = Field(max_length=MAX_QUERY, description="What the code does, or its name.")
     functions_only: bool = Field(False, description="Leave out classes and top-level code.")
     content: Literal["all", "code", "docs"] | None = Field(
         None, description="docs: sections of README and guides only, for how-to questions; code: none of them."
@@ -174,7 +178,7 @@ def _property(field: dict[str, Any]) -> dict[str, Any]:
 def answer(projects: Projects, uris: Sequence[str] | None, tool: str, arguments: Mapping[str, object]) -> Page:
     """Answer one call; uris: the client's roots. Raises NcsError, with the remedy, for what cannot be answered."""
     if tool not in TOOLS:
-        raise BadInput(f"no tool named {shorten(tool, 60)}; choose from {', '.join(TOOLS)}")
+        raise unknown("tool", tool[:60], TOOLS)
     parsed = _parse(tool, arguments)
     return TOOLS[tool].answer(projects.of(uris, parsed.project), parsed)
 
@@ -184,10 +188,10 @@ def _parse(tool: str, arguments: Mapping[str, object]) -> Arguments:
     try:
         parsed = TOOLS[tool].arguments.model_validate(arguments)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        name = ".".join(map(str, first["loc"])) or "arguments"
-        takes = ", ".join(input_schema(tool)["properties"])
-        raise BadInput(f"{name[:100]}: {first['msg']}; {tool} takes {takes}") from None
+        first = error.errors(include_url=False)[0]
+        if first["type"] == "extra_forbidden":
+            raise unknown("argument", str(first["loc"][-1])[:60], input_schema(tool)["properties"]) from None
+        raise BadInput(wrong_argument(first, first["loc"])) from None
     if isinstance(parsed, _Ranked) and parsed.start > MAX_CURSOR:
         raise BadInput(f"cursor: pages end at {MAX_CURSOR}; use a more precise query")
     return parsed
@@ -214,26 +218,48 @@ def _page(
     return fill(short_notes(notes), data, rows, arguments.max_tokens, start=start, more=more)
 
 
+@contextmanager
+def _asking(
+    project: Project, notes: list[str], errors: dict[str, BadInput], instead: str = ""
+) -> Iterator[Index | None]:
+    """The index of a project; what it refuses, such as another project's language, is added to the errors.
+
+    instead: what to do where there is no index, for a tool that needs it; then BadInput says so.
+    """
+    with project.open_index() as (index, index_notes):
+        if index is None and instead:
+            where = " ".join(["of this project yet", *(f"({problem})" for problem in index_notes[:-1])])
+            raise BadInput(NO_INDEX.format(where=where, remedy=f"{instead} meanwhile"))
+        try:
+            notes += index_notes
+            yield index
+        except BadInput as error:
+            errors[project.name] = error
+
+
+def _check(errors: Mapping[str, BadInput], projects: Sequence[Project]) -> list[str]:
+    """The errors as notes; raises the first where every project has one."""
+    if len(errors) == len(projects):
+        raise next(iter(errors.values()))
+    return [f"{name}: {error}" for name, error in errors.items()]
+
+
 def search_code(projects: Sequence[Project], arguments: SearchCode) -> Page:
     """The best functions; of several projects the most probable first."""
     several, notes, unknown = len(projects) > 1, list[str](), dict[str, list[str]]()
     hits: list[_Scored] = []
     data: dict[str, object] = {"query": shorten(arguments.query), "ranker": DEFAULT_RANKER}
+    errors = dict[str, BadInput]()
     for project in projects:
-        with project.open_index() as (index, index_notes):
-            try:
-                result = _search(project, index, arguments)
-            except BadInput as error:  # such as of a project without the language
-                if not several:
-                    raise
-                notes.append(f"{project.name}: {error}")
-                continue
-            notes += [*index_notes, *result["notes"]]
+        with _asking(project, notes, errors) as index:
+            result = _search(project, index, arguments)
+            notes += result["notes"]
             unknown |= result["unknown_words"]
             data |= {"kind": result["kind"]} if "kind" in result else {}
             for hit in result["hits"]:
                 row = _row(project, index, hit, several)
                 hits.append(_Scored((hit["confidence"] or 0.0) if several else 0.0, hit["rank"], row))
+    notes += _check(errors, projects)
     data["unknown_words"] = {shorten(word): suggestions for word, suggestions in list(unknown.items())[:5]}
     return _page(hits, notes, data, arguments, projects)
 
@@ -257,26 +283,20 @@ def find_similar(projects: Sequence[Project], arguments: FindSimilar) -> Page:
         raise BadInput("give either place (path:line) or code (a whole function)")
     function = _function_at(projects, arguments.place)[1] if arguments.place else None
     name = shorten(arguments.place or "the code")
-    notes, hits = list[str](), list[_Scored]()
+    notes, hits, errors = list[str](), list[_Scored](), dict[str, BadInput]()
     for project in projects:
-        with project.open_index() as (index, index_notes):
-            if index is None:
-                raise BadInput(f"find_similar needs the index: {_no_index(index_notes)}; use search_code meanwhile")
+        with _asking(project, notes, errors, "use search_code") as index:
+            assert index is not None
             function = function or _function_in(index, arguments)
             repository, path = filters(project, index, arguments.path)
             filters_of = {"language": arguments.language, "repository": repository, "path": path}
             held = index.description
-            try:
-                result = run_limited(_similar, project.folder, held, function, name, arguments.needed, filters_of)
-            except BadInput as error:  # such as of a project without the language
-                if len(projects) == 1:
-                    raise
-                notes.append(f"{project.name}: {error}")
-                continue
-            notes += [*index_notes, *result["notes"]]
+            result = run_limited(_similar, project.folder, held, function, name, arguments.needed, filters_of)
+            notes += result["notes"]
             for hit in result["hits"]:
                 row = _row(project, index, hit, len(projects) > 1)
                 hits.append(_Scored(hit["score"], hit["rank"], row))
+    notes += _check(errors, projects)
     return _page(hits, notes, {"query": name, "ranker": "similar"}, arguments, projects)
 
 
@@ -295,14 +315,11 @@ def _similar(
 
 def _function_at(projects: Sequence[Project], place: str) -> tuple[Project, Document]:
     """The function at path:line, of the first project that has it; raises what `document_at` raises of the first."""
-    errors: list[BadInput] = []
+    errors = dict[str, BadInput]()
     for project in projects:
-        with project.open_index() as (index, _):
-            try:
-                return project, document_at(project, index, place)
-            except BadInput as error:
-                errors.append(error)
-    raise errors[0]
+        with _asking(project, [], errors) as index:
+            return project, document_at(project, index, place)
+    raise next(iter(errors.values()))
 
 
 def _function_in(index: Index, arguments: FindSimilar) -> Document:
@@ -311,7 +328,7 @@ def _function_in(index: Index, arguments: FindSimilar) -> Document:
     if len(source) > MAX_SOURCE:
         raise BadInput(f"code: it is larger than {MAX_SOURCE:,} bytes; give one function")
     counts: Mapping[str, int] = index.description.counts.get("languages", {})
-    language = (arguments.code_language or max(counts, key=lambda name: counts[name], default="python")).lower()
+    language = arguments.code_language or max(counts, key=lambda name: counts[name], default="python")
     return run_limited(partial(function_in, source, language, None, called=f"the code, read as {language}"))
 
 
@@ -344,20 +361,14 @@ def _is_place(place: str) -> bool:
 
 def _named(projects: Sequence[Project], name: str) -> tuple[list[tuple[Project, Document]], list[str]]:
     """The definitions of a name in all projects, and notes; BadInput where none has an index yet."""
-    named, notes, errors = list[tuple[Project, Document]](), list[str](), list[BadInput]()
+    named, notes, errors = list[tuple[Project, Document]](), list[str](), dict[str, BadInput]()
     for project in projects:
-        with project.open_index() as (index, index_notes):
-            if index is None:
-                raise BadInput(f"a name needs the index: {_no_index(index_notes)}; give path:line meanwhile")
-            try:
-                result = index.definitions(name, MAX_HITS)
-            except BadInput as error:  # such as of another project's file or language
-                errors.append(error)
-                continue
-            notes += [*index_notes, *result.notes]
+        with _asking(project, notes, errors, "give path:line") as index:
+            assert index is not None
+            result = index.definitions(name, MAX_HITS)
+            notes += result.notes
             named += [(project, definition.document) for definition in result.found]
-    if len(errors) == len(projects):
-        raise errors[0]
+    _check(errors, projects)
     return named, notes
 
 
@@ -373,30 +384,19 @@ def _list(
     return fill(notes, {}, rows[arguments.start :], arguments.max_tokens, start=arguments.start, more=False)
 
 
-def _no_index(notes: Sequence[str]) -> str:
-    """Why a project has no index."""
-    return "it is being built" if BUILDING in notes else "; ".join(notes)
-
-
 def find_references(projects: Sequence[Project], arguments: FindReferences) -> Page:
     """What uses a name, a function a row, with the lines that have the name as its code."""
-    notes, hits, errors = list[str](), list[_Scored](), list[BadInput]()
+    notes, hits, errors = list[str](), list[_Scored](), dict[str, BadInput]()
     for project in projects:
-        with project.open_index() as (index, index_notes):
-            if index is None:
-                raise BadInput(f"find_references needs the index: {_no_index(index_notes)}; use search_code meanwhile")
+        with _asking(project, notes, errors, "use search_code") as index:
+            assert index is not None
             repository, path = filters(project, index, arguments.path)
             chosen = {"language": arguments.language, "repository": repository, "path": path}
-            try:
-                result = references_to(index, arguments.name, arguments.needed, code=False, **chosen)
-            except BadInput as error:  # such as of another project's file or language
-                errors.append(error)
-                continue
-            notes += [*index_notes, *result["notes"]]
+            result = references_to(index, arguments.name, arguments.needed, code=False, **chosen)
+            notes += result["notes"]
             for hit in result["references"]:
                 hits.append(_Scored(0.0, hit["rank"], _use(_row(project, index, hit, len(projects) > 1), hit)))
-    if len(errors) == len(projects):
-        raise errors[0]
+    _check(errors, projects)
     return _page(hits, notes, {"query": shorten(arguments.name)}, arguments, projects)
 
 
@@ -411,22 +411,16 @@ def _use(row: Row, hit: Mapping[str, Any]) -> Row:
 
 def find_definition(projects: Sequence[Project], arguments: FindDefinition) -> Page:
     """Where a name is defined: as spelled, in another style, or as the beginning of a name."""
-    notes, hits, errors = list[str](), list[_Scored](), list[BadInput]()
+    notes, hits, errors = list[str](), list[_Scored](), dict[str, BadInput]()
     for project in projects:
-        with project.open_index() as (index, index_notes):
-            notes += [*index_notes, *(cautions(index) if index else [])]
-            try:
-                result = _definitions(project, index, arguments)
-            except BadInput as error:  # such as of another project's file or language
-                errors.append(error)
-                continue
-            notes += result.notes
+        with _asking(project, notes, errors) as index:
+            result = _definitions(project, index, arguments)
+            notes += [*(cautions(index) if index else []), *result.notes]
             for rank, (match, document) in enumerate(result.found):
                 hit = {**document_as_dict(document), "match": match}
                 row = _row(project, index, hit, len(projects) > 1)
                 hits.append(_Scored(-MATCHES.index(match), rank, row))
-    if len(errors) == len(projects):
-        raise errors[0]
+    _check(errors, projects)
     if not hits:
         notes.append("search_code finds code by what it does")
     return _page(hits, notes, {"query": shorten(arguments.name)}, arguments, projects)
@@ -456,7 +450,7 @@ def index_status(projects: Sequence[Project], arguments: IndexStatus) -> Page:
         summary = (
             f"{state['documents']:,} documents ({languages}), built {state['created']}" if index else "no index yet"
         )
-        freshness = {True: "up to date", False: "out of date", None: "not known whether up to date"}
+        freshness = {True: "up to date", False: "behind", None: "not known whether up to date"}
         lines.append(f"project {state['project']} at {state['root']}: {summary}; {freshness[state['up_to_date']]}")
         lines += [f"  {note}" for note in state["notes"]]
     return Page("\n".join(map(escape, lines)), {"projects": states})

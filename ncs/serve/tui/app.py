@@ -22,6 +22,7 @@ from textual.widgets import Footer, Input, OptionList, Static
 from ncs.answer import Answer, ask
 from ncs.console import count, one_line, visible
 from ncs.errors import NcsError
+from ncs.messages import NO_CODE
 from ncs.search.explain import query_lines, reasons_lines
 from ncs.search.highlight import has_file_lines, marks, name_marks, whole
 from ncs.search.locate_source import SourceLocator
@@ -311,7 +312,7 @@ def _about(hit: Mapping[str, Any]) -> Content:
 def _code(hit: Mapping[str, Any]) -> Content:
     """The code with line numbers and highlighting, the words of the query marked."""
     if not hit["code"]:
-        return Content("the index stores no code; build it without --no-store-code")
+        return Content(NO_CODE)
     text, n_hidden = _truncate(visible(hit["code"].rstrip("\n")).expandtabs(TAB))
     highlighted = highlight(text, language=hit["language"], tab_size=TAB)
     for style, places in ((NAME_MARK, name_marks(text, explained_names(hit))), (MARK, marks(text, hit["marked"]))):

@@ -1,0 +1,40 @@
+"""The messages that people read on more than one surface, each worded once; docs/messages.md lists them.
+
+Before the first "; " stands what is the matter, after it the remedy.
+"""
+
+from collections.abc import Sequence
+
+EMPTY = "nothing to search for; say what the function does, or spell its name"
+NO_WORDS = "no words in the query; say what the function does, or spell its name"
+COMMON_WORDS = "only common words in the query ({words}); add what the function does"
+TOO_LONG = "the {what} has {length:,} characters; shorten it to {most:,}"
+NO_MATCH = "no match for {name!r}"
+SIMILAR = "no match for {name!r}; similar: {near}"
+RESPELLED = "no match for {name!r}; searching for {other!r}"
+NOTHING_FOUND = "nothing found; use other words"
+NOTHING_PASSES = "nothing passes the filters; use fewer"
+NOTHING_LIKE = "nothing found that is like {name}"
+NO_USE = "nothing found that uses {name}{where}"
+NO_CODE = "this index keeps no code; build it again without --no-store-code"
+UNLIKELY = "probably nothing here answers that; use other words"
+TOO_UNLIKELY = "nothing found is likely enough (best: {best:.2f}); use other words, or ask for less"
+NO_CONFIDENCE = "this ranker gives no confidence; use another one, or ask for no least confidence"
+OUT_OF_RANGE = "{name} is {value}; it must be {bound}"
+UNKNOWN = "no {what} {name!r}{where}; choose from {known}"
+BAD_GLOB = "a glob of {globs} matches nothing; write for example '*.py' or '!tests/'"
+BAD_REGEXP = "no regular expression: {regexp!r} ({error}); escape special characters with \\"
+NOT_BUILT = "this index was built without {name!r}; build it again with: ncs build --ranker {option}"
+NO_NAME = "{text!r} is not a name in code; write NAME, Owner.NAME, or FILE::NAME for a file of the index"
+NO_FILE = "no file {path!r} in this index; name it as hits do"
+NO_DOCUMENT = "no document {id!r} in this index; use the id of a hit"
+NO_INDEX = "no index {where}; {remedy}"
+UNUSABLE = "{what}; build the index again: ncs build SOURCES -i {folder}"
+BEHIND = "the index is behind: {changed}; {remedy}"
+OTHER_TREE = "this index is of {tree}, another work tree of this repository; make one of this tree: ncs build ."
+TIMEOUT = "no answer within {seconds:g} seconds"
+
+
+def no_match(name: str, near: Sequence[str]) -> str:
+    """Nothing is called so, but these nearly."""
+    return (SIMILAR if near else NO_MATCH).format(name=name, near=", ".join(near))
