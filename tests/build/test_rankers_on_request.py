@@ -98,14 +98,14 @@ def test_to_an_index_with_updates_only_rankers_that_follow_updates_are_added(tmp
     ("text", "message"),
     [
         ("nonsense", "no ranker 'nonsense'; choose from bm25, ncs"),
-        ("bm25", "'bm25' is no ranker on request; these are: two_field, ncs_postrank"),
+        ("bm25", "no ranker on request 'bm25'; choose from two_field, ncs_postrank"),
         ("ncs_enhanced", "cannot be built without its pairs; write ncs_enhanced:pairs="),
         ("ncs_enhanced:pairs=none.jsonl", "cannot read .*none.jsonl"),
         ("transformers:device=cpu", "cannot be built without its model"),
         ("two_field:k2=1", "no setting 'k2' of two_field; choose from k1, b"),
         ("two_field:k1", "'k1' is no setting of a ranker; write two_field:key=value"),
         ("two_field:b=7", "BM25 needs"),
-        ("transformers:model=x,pooling=median", "pooling is one of"),
+        ("transformers:model=x,pooling=median", "no pooling 'median'; choose from"),
     ],
 )
 def test_a_ranker_that_cannot_be_built_is_refused_before_anything_is_read(
