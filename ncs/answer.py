@@ -12,6 +12,7 @@ from ncs.learn.confidence import is_confident, likelihood
 from ncs.learn.embeddings import LEAST_DOCUMENTS
 from ncs.search.highlight import excerpt, marked_lines, matched_words, message_lines, query_stems, text_marks
 from ncs.search.locate_source import locator_of
+from ncs.search.phrases import has, lines_with, pattern
 from ncs.search.ranking import Ranking
 from ncs.search.traces import lines_of, read_trace
 from ncs.storage.filters import Filters
@@ -58,6 +59,8 @@ def ask(
         first = [line - hit.document.start_line for line in lines_of(trace, hit.document.location)]
         if code and intent and intent.kind == "message":
             first += message_lines(hit.document.code, trace.message)
+        if code and intent:
+            first = [*lines_with(hit.document.code, intent.phrases), *first]
         hits.append(hit_as_dict(hit, text, code=code, weights=stems, first=first, matches=texts))
     if results.explanation:
         for shown, explanation in zip(hits, results.explanation.hits, strict=True):
@@ -321,6 +324,9 @@ def _notes(text: str, unknown: Mapping[str, Sequence[str]], results: Results, *,
         correction = f"; searching for '{' '.join(corrections[word])}'" if word in corrections else similar
         notes.append(f"no match for '{word}'{correction}")
     words = tokenize(text)
+    for phrase in ranking.intent.phrases if ranking.intent else ():
+        if results.hits and not any(has(hit.document, pattern(phrase)) for hit in results.hits):
+            notes.append(f'no hit has "{phrase}" as it stands; its words were searched for')
     if words and all(word in STOP_WORDS or word == "to" for word in words):
         notes.append(f"only common words in the query ({', '.join(words)}); add what the function does")
     if not words and not listing:
