@@ -12,7 +12,7 @@ from ncs.learn.confidence import is_confident, likelihood
 from ncs.learn.embeddings import LEAST_DOCUMENTS
 from ncs.search.highlight import excerpt, marked_lines, matched_words, message_lines, query_stems, text_marks
 from ncs.search.locate_source import locator_of
-from ncs.search.phrases import has, lines_with, pattern
+from ncs.search.phrases import lines_with
 from ncs.search.ranking import Ranking
 from ncs.search.traces import lines_of, read_trace
 from ncs.storage.filters import Filters
@@ -324,9 +324,8 @@ def _notes(text: str, unknown: Mapping[str, Sequence[str]], results: Results, *,
         correction = f"; searching for '{' '.join(corrections[word])}'" if word in corrections else similar
         notes.append(f"no match for '{word}'{correction}")
     words = tokenize(text)
-    for phrase in ranking.intent.phrases if ranking.intent else ():
-        if results.hits and not any(has(hit.document, pattern(phrase)) for hit in results.hits):
-            notes.append(f'no hit has "{phrase}" as it stands; its words were searched for')
+    if ranking.intent and ranking.intent.phrases and ranking.rows and not ranking.features["phrases"].any():
+        notes.append("no hit has the words in quotes as they stand; each was searched for")
     if words and all(word in STOP_WORDS or word == "to" for word in words):
         notes.append(f"only common words in the query ({', '.join(words)}); add what the function does")
     if not words and not listing:

@@ -319,7 +319,8 @@ class HybridRanker(Ranker):
             verbatim *= roles != TEST
             if intent.kind != "message":
                 verbatim *= inside * (verbatim >= signals.MOSTLY)
-        verbatim = np.maximum(verbatim, PHRASE * phrases.shares(rows))
+        features["phrases"] = phrases.shares(rows)
+        verbatim = np.maximum(verbatim, PHRASE * features["phrases"])
         near = signals.proximity(words, stems, rows, stem_all(intent.words), idf)
         values = {
             "lexical": (pool.lexical - pool.spelling) / best,
