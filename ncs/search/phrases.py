@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ncs.types import Mask, Rows, Scores
 
 MOST_READ = 400
-"""Documents with words of the phrases that are read beside the candidates: 400 take 30 ms."""
+"""Documents with words of the phrases that are read beside the candidates: 30 ms of CPU time."""
 _GAP = r"""(?:[ \t"'`+.\\]*\n[\s#/*;!+-]*(?:[a-z]{0,2}["'`])?|\s+)"""
 """What may stand between two words: white space, or a line break with what ends and begins a literal or a comment."""
 
