@@ -13,6 +13,7 @@ from ncs.learn.confidence import is_confident, likelihood
 from ncs.learn.embeddings import LEAST_DOCUMENTS
 from ncs.search.highlight import excerpt, marked_lines, matched_words, message_lines, query_stems, text_marks
 from ncs.search.locate_source import locator_of
+from ncs.search.phrases import lines_with
 from ncs.search.ranking import Ranking
 from ncs.search.traces import lines_of, read_trace
 from ncs.storage.filters import Filters
@@ -59,6 +60,8 @@ def ask(
         first = [line - hit.document.start_line for line in lines_of(trace, hit.document.location)]
         if code and intent and intent.kind == "message":
             first += message_lines(hit.document.code, trace.message)
+        if code and intent:
+            first = [*lines_with(hit.document.code, intent.phrases), *first]
         hits.append(hit_as_dict(hit, text, code=code, weights=stems, first=first, matches=texts))
     if results.explanation:
         for shown, explanation in zip(hits, results.explanation.hits, strict=True):
@@ -322,6 +325,8 @@ def _notes(text: str, unknown: Mapping[str, Sequence[str]], results: Results, *,
         other = " ".join(corrections.get(word, ()))
         notes.append(messages.RESPELLED.format(name=word, other=other) if other else messages.no_match(word, near))
     words = tokenize(text)
+    if ranking.intent and ranking.intent.phrases and ranking.rows and not ranking.features["phrases"].any():
+        notes.append(messages.NO_PHRASE)
     if words and all(word in STOP_WORDS or word == "to" for word in words):
         notes.append(messages.COMMON_WORDS.format(words=", ".join(dict.fromkeys(words))))
     if not words and not listing:

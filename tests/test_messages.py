@@ -50,6 +50,7 @@ QUESTIONS: dict[str, Case] = {
     "RESPELLED": ("search", {"query": "hide keybord"}),
     "NO_WORDS": ("search", {"query": "?!"}),
     "COMMON_WORDS": ("search", {"query": "how to"}),
+    "NO_PHRASE": ("search", {"query": '"keyboard the hide"'}),
     "NOTHING_FOUND": ("search", {"query": "zzqx"}),
     "NOTHING_PASSES": ("search", {"query": "keyboard", "path": "nowhere"}),
     "UNLIKELY": ("search", {"query": "activity of all"}),

@@ -1,4 +1,4 @@
-"""The index that a query asks: found or built, and brought up to date first where little has changed."""
+"""The index that a query is put to: found or built, and brought up to date first where little has changed."""
 
 from __future__ import annotations
 

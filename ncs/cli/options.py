@@ -58,6 +58,7 @@ IndexOption = Annotated[
     ),
 ]  # fmt: skip
 Quiet = Annotated[bool, Option("-q", "--quiet", help="No progress, no summary.")]
+NoUpdate = Annotated[bool, Option("--no-update", help="Do not look for changed files first.")]
 Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
 Jsonl = Annotated[bool, Option("--jsonl", help="Print one JSON object per hit.")]
 FormatOption = Annotated[

@@ -73,7 +73,7 @@ def query(
         ),
     ] = DEFAULT_RANKER,
     index: options.IndexOption = None,
-    no_update: Annotated[bool, Option("--no-update", help="Do not look for changed files first.")] = False,
+    no_update: options.NoUpdate = False,
     build: Annotated[bool, Option("--build", help="Build an index of this project where there is none.")] = False,
     store: options.Store = None,
     quiet: options.Quiet = False,
@@ -126,6 +126,7 @@ def similar(
     jsonl: options.Jsonl = False,
     color: options.Color = "auto",
     index: options.IndexOption = None,
+    no_update: options.NoUpdate = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Find functions like the one at a line of a file. Exit status: 0 found, 1 nothing found, 2 error.
@@ -135,7 +136,7 @@ def similar(
     from ncs.answer import ask_similar
 
     form = choose_format(form, as_json=as_json, jsonl=jsonl, paths=paths, color=color)
-    with options.open_index(index) as opened_index:
+    with open_current(index, None, update=not no_update, build=False, quiet=quiet) as opened_index:
         answer = ask_similar(
             opened_index, place, max(k, open_hit or 0), language=languages, language_not=languages_not,
             repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests, regexp=regexp,

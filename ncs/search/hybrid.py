@@ -15,7 +15,8 @@ same file:
     proximity   words that are neighbors in the query are near each other in it
     consensus   it uses the names that many good candidates of many repositories use
     file        its file is named like the query, and has other good candidates
-    verbatim    words of a message that are in its literals, in the same order
+    verbatim    words of a message that are in its literals, in the same order; far more for the quoted phrases that it
+                has (ncs.search.phrases)
     frame       a stack trace runs through it, the innermost function first
 
 Proximity and file count by 1 / the effective number of repositories among the candidates, consensus by a gate that
@@ -42,6 +43,7 @@ from ncs.files import read_json
 from ncs.learn.confidence import FEATURES, MODEL, load_weights
 from ncs.learn.general import GeneralScorer, general_head
 from ncs.search import signals
+from ncs.search.phrases import PhraseSearch
 from ncs.search.question import MIN_MESSAGE, PROSE, SPELLING, Expansion, Intent, Kind, expand, read_intent
 from ncs.search.rankers import HEAD, Ranker, nearest
 from ncs.search.ranking import Internals, QueryAnalysis, Ranking
@@ -77,6 +79,8 @@ FAR = 6.0
 CHANCE = 0.3
 """The score by the general head that three of four random functions do not have; right ones have .6 at
 the median of web queries, and .4 at the fifth percentile."""
+PHRASE = 8.0
+"""What has a phrase leads what has most of a message, also where it is a test or a section of prose."""
 WEIGHT = "weight.json"
 """The weight of a head (ncs.build.head_weight), among its statistics."""
 
@@ -228,7 +232,7 @@ class HybridRanker(Ranker):
             frames = frames if allowed is None else frames[allowed[frames]]
             text = trace.message if len(frames) and trace.message else text
         intent = read_intent(text, facts.languages)
-        intent = replace(intent, kind="message") if len(frames) else intent
+        intent = replace(intent, kind="message", phrases=()) if len(frames) else intent
         weights, settings = of_kind(self.weights, self.settings, intent.kind)
         postings = parts.lexical.postings
         expansion = expand(
@@ -238,21 +242,21 @@ class HybridRanker(Ranker):
         analysis = QueryAnalysis(intent, expansion, postings.idf(list(intent.words)), facts.file_roles.count_code())
         sections = facts.file_roles.sections
         code = allowed if sections is None else both(allowed, ~sections)
-        pool = find_candidates(
-            parts, intent, expansion, max(n, CANDIDATES), weights=weights, frames=frames, allowed=code
-        )
+        phrases = PhraseSearch(intent.phrases, self._ready(self._snapshot))
+        named = np.concatenate([frames, phrases.rows(postings, code)])
+        pool = find_candidates(parts, intent, expansion, max(n, CANDIDATES), weights=weights, named=named, allowed=code)
         ranking = Ranking([], [])
         if len(pool.rows):
-            ranking = self._score_signals(analysis, pool, text, frames, weights, settings)
+            ranking = self._score_signals(analysis, pool, text, frames, phrases, weights, settings)
         prose = np.zeros(0, np.bool_) if sections is None else sections if allowed is None else allowed & sections
         if prose.any():
             best = float(pool.lexical.max(initial=0))
             pool = find_candidates(
-                parts, intent, expansion, max(n, SECTIONS), weights=weights, frames=frames[:0], allowed=prose,
-                dense=not ranking.rows,
+                parts, intent, expansion, max(n, SECTIONS), weights=weights, named=phrases.rows(postings, prose),
+                allowed=prose, dense=not ranking.rows,
             )  # fmt: skip
             if len(pool.rows):
-                ranking = self._with_sections(ranking, best, analysis, pool, text, weights, settings)
+                ranking = self._with_sections(ranking, best, analysis, pool, text, phrases, weights, settings)
         if ranking.rows:
             ranking = _best(replace(ranking, folded=fold and settings.fold), facts, n, factor=settings.saturation)
         rows = np.array(ranking.rows, np.int64)
@@ -270,6 +274,7 @@ class HybridRanker(Ranker):
         pool: Candidates,
         text: str,
         frames: Rows,
+        phrases: PhraseSearch,
         weights: Weights,
         settings: Settings,
         best: float = 0.0,
@@ -314,6 +319,8 @@ class HybridRanker(Ranker):
             verbatim *= roles != TEST
             if intent.kind != "message":
                 verbatim *= inside * (verbatim >= signals.MOSTLY)
+        features["phrases"] = phrases.shares(rows)
+        verbatim = np.maximum(verbatim, PHRASE * features["phrases"])
         near = signals.proximity(words, stems, rows, stem_all(intent.words), idf)
         values = {
             "lexical": (pool.lexical - pool.spelling) / best,
@@ -350,6 +357,7 @@ class HybridRanker(Ranker):
         analysis: QueryAnalysis,
         pool: Candidates,
         text: str,
+        phrases: PhraseSearch,
         weights: Weights,
         settings: Settings,
     ) -> Ranking:
@@ -359,7 +367,7 @@ class HybridRanker(Ranker):
         words = analysis.intent.words if in_words else ()
         pool = replace(pool, lexical=np.minimum(pool.lexical, best or np.inf))
         sections = self._score_signals(
-            analysis, pool, text, np.zeros(0, np.int64), weights, settings, best, ranking.evidence
+            analysis, pool, text, np.zeros(0, np.int64), phrases, weights, settings, best, ranking.evidence
         )
         roles = self.open_parts.facts.file_roles.roles_of(np.array(sections.rows, np.int64))
         factor = signals.section_factors(roles, words, settings.section)
@@ -401,12 +409,12 @@ def find_candidates(
     n: int,
     *,
     weights: Weights,
-    frames: Rows,
+    named: Rows,
     allowed: Mask | None = None,
     dense: bool = True,
 ) -> Candidates:
-    """Candidates by ascending row: the best n by all parts together, definitions of query symbols, and the frames of
-    a trace. dense=False retrieves by words only.
+    """Candidates by ascending row: the best n by all parts together, definitions of query symbols, and those that are
+    named: the frames of a trace, and what has a phrase. dense=False retrieves by words only.
     """
     words, postings, vectors, head = " ".join(intent.words), parts.lexical.postings, parts.dense.vectors, parts.head
     query, counts, depth = parts.dense.encoder.query(words), expansion.counts, max(n, DEPTH)
@@ -415,7 +423,7 @@ def find_candidates(
     if head and dense:
         near_rows += [row for row, _ in nearest(head.vectors, head_query, depth, allowed=allowed)]
     best = np.concatenate([postings.top_rows(counts, depth, allowed=allowed)[0], np.array(near_rows, np.int64)])
-    defining = [frames, *(parts.facts.definitions.match(symbol, allowed=allowed)[0] for symbol in intent.symbols)]
+    defining = [named, *(parts.facts.definitions.match(symbol, allowed=allowed)[0] for symbol in intent.symbols)]
     rows = distinct(np.concatenate([best, *defining]))
     candidates = Candidates(
         rows,

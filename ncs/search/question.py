@@ -12,6 +12,8 @@ The weight of a word, and other spellings of it, are computed from corpus counts
 
 A word that the query repeats counts less each time: c times count c * (K3 + 1) / (c + K3), as in Okapi (Robertson et
 al. 1994, TREC-3), since pasted code repeats names such as `i`.
+
+Words in double quotes are a phrase, which ncs.search.phrases finds as it stands; all else is read without the quotes.
 """
 
 from __future__ import annotations
@@ -44,6 +46,9 @@ SYMBOLS = 3
 _CODE = re.compile(r"[;{}]|\)\s*\.|\w\(.*\)|[=!<>]=|->|=>|\breturn\b.+;|\w\s=\s\w|^[ \t]{2,}\S", re.MULTILINE)
 _MESSAGE = re.compile(r""": |\w!|(?:error|exception)\b|(?<!\w)(["'`]).{2,200}?\1(?!\w)""", re.IGNORECASE)
 """What messages of programs have, and seldom questions: a colon, an error's class, something quoted."""
+_PHRASE = re.compile(r'(?<!\S)"([^"\n]{1,300})"(?=[?.,;:!]{0,3}(?:\s|\Z))')
+PHRASES = 5
+"""Phrases of a query that are looked for, the first."""
 PROSE = 0.5
 """Weight of a word that is never in code; .3 and .7 are no better."""
 K3 = 2.0
@@ -88,11 +93,14 @@ SHORT_FORMS: Mapping[str, tuple[str, ...]] = _both_ways(_SHORT_FORMS)
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """The intent of a query. words: to search for, in order; symbols: whose definitions are asked for."""
+    """The intent of a query. words: to search for, in order; symbols: whose definitions are asked for; phrases: to be
+    found as they stand.
+    """
 
     kind: Kind
     words: tuple[str, ...]
     symbols: tuple[Symbol, ...]
+    phrases: tuple[str, ...] = ()
 
     def corrected(self, corrections: Mapping[str, Sequence[str]]) -> Intent:
         """With the words that are searched for instead of unknown ones, and the name that they may be; a symbol stays
@@ -119,12 +127,13 @@ def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
     """The intent of a query. languages: of nearly all documents; their names are left out of the words.
 
     >>> read_intent("how do I read a file in python", ["python"])
-    Intent(kind='how-to', words=('read', 'file', 'in'), symbols=())
+    Intent(kind='how-to', words=('read', 'file', 'in'), symbols=(), phrases=())
     >>> read_intent("View.setPadding").kind, read_intent("read json file").kind, read_intent("x = f(a); g(x);").kind
     ('symbol', 'keywords', 'code')
     >>> read_intent("ValueError: 40 is not in the range").kind, read_intent("what's in the user's range").kind
     ('message', 'how-to')
     """
+    quoted, text = text, _PHRASE.sub(r"\1", text)
     tokens = tokenize(text)
     content = content_words(tokens)
     words = [word for word in content if word not in set(languages)]
@@ -133,7 +142,15 @@ def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
     symbols += _name_apart(kind, tokens)
     lines_of_code = kind == "code" and "\n" in text.strip()
     only_uses = lines_of_code or sum(symbol.certain for symbol in symbols) > SYMBOLS
-    return Intent(kind, tuple(words or content), () if only_uses else tuple(symbols))
+    return Intent(kind, tuple(words or content), () if only_uses else tuple(symbols), _phrases(quoted, kind))
+
+
+def _phrases(text: str, kind: Kind) -> tuple[str, ...]:
+    """The phrases of a query. Beside other text, what is quoted in code is its own, and a word in a message a value."""
+    phrases = [" ".join(phrase.split()) for phrase in _PHRASE.findall(text)]
+    if not _PHRASE.fullmatch(text.strip()) and kind in ("code", "message"):
+        phrases = [phrase for phrase in phrases if kind == "message" and " " in phrase]
+    return tuple(filter(None, phrases))[:PHRASES]
 
 
 def _kind(text: str, tokens: list[str], symbols: list[Symbol]) -> Kind:

@@ -64,6 +64,8 @@ circles. So do SQLite's instructions, of which STRIDE are counted at a time."""
 STRIDE = 50_000
 DENSITY = 32
 """Bodies unpack to at most BYTES and so many times their size; those of code are up to ten times as long."""
+_OF_FIELDS = re.compile(f"{FIELD_END}(?:path[^{FIELD_END}]*|[a-z]+)")
+"""The names of fields in a body, and the words of the path."""
 PLAIN, IN_JSON = "p", "j"
 """First letter of a body: words separated by FIELD_END and WORD_END, or JSON where they contain one of these."""
 TEXT = "CAST(? AS TEXT)"
@@ -204,11 +206,22 @@ class DocumentTable:
 
     def codes(self, rows: Sequence[int]) -> Iterator[tuple[str, str]]:
         """(qualified name, code) of some rows, in their order; code that was not stored is ""."""
+        return self._bodies(rows, _unpack_code)
+
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """Qualified name, code and words of some rows, in their order: each one text, with zeros in between.
+
+        Words of comments before a function are not in its code; those of its path are left out.
+        """
+        return [f"{name}\0{text}" for name, text in self._bodies(rows, _unpack_all)]
+
+    def _bodies(self, rows: Sequence[int], read: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+        """(qualified name, what is read of the unpacked body) of some rows, in their order."""
         for start in range(0, len(rows), NAMES):
             found = self._select(SELECT_CODE, rows[start : start + NAMES], (str, bytes))
             with self._reading():
-                codes = list(map(_unpack_code, _unpack([body for _, body in found])))
-            yield from zip((name for name, _ in found), codes, strict=True)
+                bodies = list(map(read, _unpack([body for _, body in found])))
+            yield from zip((name for name, _ in found), bodies, strict=True)
 
     def rows_of(self, id: str) -> list[int]:
         """The rows with this id."""
@@ -344,6 +357,10 @@ class Documents:
 
         return self._gather(rows, read)
 
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """Qualified name, code and words of documents, as of `DocumentTable.texts`, in the order of `rows`."""
+        return self._gather(rows, lambda number, local: self.tables[number].texts(local))
+
     def locations(self, rows: Sequence[int]) -> list[Location]:
         """The locations of documents, in the order of `rows`."""
         return self._gather(rows, lambda number, local: self.tables[number].locations(local))
@@ -432,6 +449,13 @@ def _unpack_text(text: str) -> tuple[str, Mapping[Field, Tokens]]:
 
 def _unpack_code(text: str) -> str:
     return _unpack_text(text)[0] if text[:1] == IN_JSON else text[1:].partition(FIELD_END)[0]
+
+
+def _unpack_all(text: str) -> str:
+    if text[:1] != IN_JSON:
+        return _OF_FIELDS.sub("\0", text[1:]).replace(WORD_END, "\0")
+    code, words = _unpack_text(text)
+    return "\0".join((code, *chain.from_iterable(words[field] for field in words if field != "path")))
 
 
 @cache

@@ -57,6 +57,16 @@ def test_a_new_a_changed_and_a_removed_file_count_in_the_next_query(project: Pat
     assert "move_3" not in names(project, "move 3 thing", "-n", "40")[0]
 
 
+def test_similar_functions_are_found_in_what_changed_just_before(project: Path) -> None:
+    (project / "lib" / "bell.py").write_text(CODE.replace("open_door", "unlock_door"))
+    similar = ("similar", "door.py:1", "-n", "1", "--no-tests", "--json")
+    for options, found in ((("--no-update",), []), ((), ["unlock_door"])):
+        run = invoke(*similar, *options, cwd=project)
+        assert run.returncode in (0, 1), run.stderr
+        names = [hit["name"] for hit in json.loads(run.stdout)["hits"]]
+        assert [name for name in names if name == "unlock_door"] == found
+
+
 def test_a_query_where_nothing_changed_imports_no_extraction_and_writes_nothing(project: Path) -> None:
     program = (
         "import sys; sys.argv = ['ncs', 'query', 'open door', '-q', '--json']\n"

@@ -17,6 +17,8 @@ from ncs.extract.readers import read
 from ncs.learn.tokenization import source_words
 from ncs.search.aroma import features, parse
 from ncs.search.locate_source import find_lines
+from ncs.search.phrases import places
+from ncs.search.question import read_intent
 from ncs.sources.filters import is_generated
 from ncs.storage.names import query_symbols
 from tests.linear import GROWTH, growth
@@ -53,6 +55,10 @@ def scripts_in_php(source: str) -> object:
 
 def is_marked(head: str) -> object:
     return is_generated(head.encode())
+
+
+def no_such(text: str) -> object:
+    return list(places(text, "no such option"))
 
 
 def lines_again(source: str) -> object:
@@ -128,6 +134,8 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], int, Make]] = {
     "space in a paragraph of a corpus": (first_paragraph, 4000, lambda n: "a" + " " * n + "b"),
     "empty lines in git's settings": (origin, 4000, lambda n: "\n" * n),
     "names of a query": (query_symbols, 4000, lambda n: "open Aa " * n),
+    "phrases of a query": (read_intent, 1000, lambda n: ' "open Aa?' * n),
+    "space and lines after a word of a phrase": (no_such, 4000, lambda n: "no" + " \n" * n + "no " * n),
 }
 
 

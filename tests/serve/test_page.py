@@ -215,6 +215,25 @@ def test_filters_narrow_the_hits_are_in_the_address_and_back_takes_them_away(tab
     assert names(page) == filtered
 
 
+def test_code_or_documents_are_chosen_in_the_address_and_a_function_is_like_code_only(tab: Window) -> None:
+    query, at = "table guide rows", {"index": "evil"}
+    page = ask(tab, query, **at)
+    everything = names(page)
+    page.select_option("#f-content", "docs")
+    settled(page, query, content="docs", **at)
+    assert state_of(page) == {"q": query, "content": "docs", **at}
+    assert (names(page), page.locator("#f-content.set").count()) == (["Guide"], 1)
+    page = ask(tab, query, content="code", **at)
+    assert (page.input_value("#f-content"), names(page)) == ("code", [name for name in everything if name != "Guide"])
+    page.locator("article.hit").first.get_by_role("link", name="More like this").click()
+    settled(page, task="like", like=state_of(page)["like"], **at)
+    assert page.locator(".empty h2").inner_text() == "Nothing found"  # and no error: /api/similar takes no content
+    assert page.locator("#f-content").is_disabled()
+    page.go_back()
+    settled(page, query, content="code", **at)
+    assert page.locator("#f-content").is_enabled()
+
+
 def test_a_link_brings_back_query_hit_and_explanation(tab: Window) -> None:
     id = quote(hits_of(tab, "hide soft keyboard")[1]["id"])
     page = tab.open(f"#q=hide+soft+keyboard&at={id}&why={id}")
