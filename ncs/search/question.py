@@ -44,6 +44,7 @@ SYMBOLS = 3
 _CODE = re.compile(r"[;{}]|\)\s*\.|\w\(.*\)|[=!<>]=|->|=>|\breturn\b.+;|\w\s=\s\w|^[ \t]{2,}\S", re.MULTILINE)
 _MESSAGE = re.compile(r""": |\w!|(?:error|exception)\b|(?<!\w)(["'`]).{2,200}?\1(?!\w)""", re.IGNORECASE)
 """What messages of programs have, and seldom questions: a colon, an error's class, something quoted."""
+_WHERE = re.compile(r"\s*where (?:is|are|does)\b", re.IGNORECASE)
 PROSE = 0.5
 """Weight of a word that is never in code; .3 and .7 are no better."""
 K3 = 2.0
@@ -134,6 +135,15 @@ def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
     lines_of_code = kind == "code" and "\n" in text.strip()
     only_uses = lines_of_code or sum(symbol.certain for symbol in symbols) > SYMBOLS
     return Intent(kind, tuple(words or content), () if only_uses else tuple(symbols))
+
+
+def asks_where(text: str) -> bool:
+    """Whether a question asks for a place in the code.
+
+    >>> asks_where("Where is the width computed"), asks_where("where do I put my settings")
+    (True, False)
+    """
+    return _WHERE.match(text) is not None
 
 
 def _kind(text: str, tokens: list[str], symbols: list[Symbol]) -> Kind:
