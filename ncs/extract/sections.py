@@ -44,13 +44,15 @@ _NO_PARAGRAPH = ("-", "*", "+", ">", "|", "#", "<", ":")
 _TAG = re.compile(r" {0,3}<h([1-6])\b[^>\n]{0,300}>")
 _UNDERLINE = re.compile(r"([=\-`:'\"~^_*+#<>.])\1{2,}[ \t]*$")
 _NO_PROSE = {
-    "markdown": re.compile(r"\s*(?:<!--|\{%|import\s.*\sfrom\s|\[[^\]\n]{0,300}\]:)"),
+    "markdown": re.compile(
+        r"\s*(?:<!--|\{%|import\s.*\sfrom\s|\[[^\]\n]{0,300}\]:|(?:[-*+]|\d{1,9}\.) +\[[^\]\n]{0,300}\]\(#)"
+    ),
     "restructuredtext": re.compile(
         r"\s*\.\. (?:_|\||image|index|contents|toctree|module|currentmodule)|\s+:[\w-]+:|\.\."
     ),
     "asciidoc": re.compile(r"//|:[\w!-]+:|\[[^\]\n]{0,300}\]$|\|===|(?:include|image|ifdef|ifndef|endif)::"),
 }
-"""Lines without a sentence."""
+"""Lines without a sentence: comments, options, and a table of contents, which has the words of all headings."""
 
 
 def prose_language(path: str) -> str | None:
@@ -145,7 +147,7 @@ def _sections(file: _File) -> Iterator[_Section]:
         first = section.first if first < 0 else first
         if any(file.prose(section.first, section.end)) or not file.code.isdisjoint(range(section.first, section.end)):
             yield replace(section, first=first)
-        elif after and after.path[: len(section.path)] == section.path:
+        elif after and after.path[: len(section.path)] == section.path and section.end - section.first < LEAST:
             continue  # its headings are those of the next one, too
         first = -1
 

@@ -25,7 +25,7 @@ ncs.search.signals.
 
 Sections of prose have candidates of their own, so that none takes the place of code, and are no evidence for code.
 Their scores are on its scale: `lexical` is BM25 divided by that of the best code, 1 at most. Unless a query asks for
-documents, they stand back by the factor `section`.
+documents, they stand back by the factor `section`, but for one that answers the question: it has the place PLACE.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from ncs.learn.confidence import FEATURES, MODEL, load_weights
 from ncs.learn.general import GeneralScorer, general_head
 from ncs.search import signals
 from ncs.search.phrases import PhraseSearch
-from ncs.search.question import MIN_MESSAGE, PROSE, SPELLING, Expansion, Intent, Kind, expand, read_intent
+from ncs.search.question import MIN_MESSAGE, PROSE, SPELLING, Expansion, Intent, Kind, asks_where, expand, read_intent
 from ncs.search.rankers import HEAD, Ranker, nearest
 from ncs.search.ranking import Internals, QueryAnalysis, Ranking
 from ncs.search.traces import read_trace, rows_of
@@ -72,6 +72,11 @@ CANDIDATES = 400
 """Candidates whose signals are computed."""
 SECTIONS = 50
 """Sections of prose among them; beside code they are retrieved by words only."""
+PLACE = 3
+"""The place, from 1, that is reserved for a section that answers the question (`_answer`)."""
+ANSWERS, NEAR, FEW = 0.5, 0.6, 5
+"""It has at least this part of the query, by idf, and this part of the BM25 of the best code, and the candidates come
+from so many projects at most: among more, some README has the words of any question."""
 CODE = 0.5
 """Factor of `meaning` for queries that are code, where half of the words are variables, which vectors ignore."""
 FAR = 6.0
@@ -245,7 +250,7 @@ class HybridRanker(Ranker):
         phrases = PhraseSearch(intent.phrases, self._ready(self._snapshot))
         named = np.concatenate([frames, phrases.rows(postings, code)])
         pool = find_candidates(parts, intent, expansion, max(n, CANDIDATES), weights=weights, named=named, allowed=code)
-        ranking = Ranking([], [])
+        ranking, answer = Ranking([], []), -1
         if len(pool.rows):
             ranking = self._score_signals(analysis, pool, text, frames, phrases, weights, settings)
         prose = np.zeros(0, np.bool_) if sections is None else sections if allowed is None else allowed & sections
@@ -257,8 +262,10 @@ class HybridRanker(Ranker):
             )  # fmt: skip
             if len(pool.rows):
                 ranking = self._with_sections(ranking, best, analysis, pool, text, phrases, weights, settings)
+                answer = -1 if asks_where(text) else self._answer(ranking, analysis, prose)
         if ranking.rows:
-            ranking = _best(replace(ranking, folded=fold and settings.fold), facts, n, factor=settings.saturation)
+            ranking = replace(ranking, folded=fold and settings.fold)
+            ranking = _best(ranking, facts, n, factor=settings.saturation, answer=answer)
         rows = np.array(ranking.rows, np.int64)
         stems = dict.fromkeys(term.stem for term in expansion.terms if term.documents)
         impacts = {stem: postings.scores({stem: 1.0}, rows) for stem in stems}
@@ -375,6 +382,19 @@ class HybridRanker(Ranker):
         code = replace(ranking, factors={**ranking.factors, "section": np.ones(len(ranking.rows))})
         return sections if not code.rows else code.joined(sections)
 
+    def _answer(self, ranking: Ranking, analysis: QueryAnalysis, prose: Mask) -> int:
+        """The position of the best section, if it has much of a question and about as much as the best code; else -1.
+
+        prose: mask of all rows that are sections.
+        """
+        among = np.flatnonzero(prose[np.array(ranking.rows, np.int64)])
+        best = int(among[np.argmax(_total(ranking)[among])])
+        row, postings, idf = np.array([ranking.rows[best]]), self.open_parts.lexical.postings, analysis.idf
+        has = sum(value for stem, value in idf.items() if postings.scores({stem: 1.0}, row)[0])
+        near = ranking.signals["lexical"][best] + ranking.signals["spelling"][best]
+        asks = analysis.intent.kind in ("how-to", "keywords") and cast("Evidence", ranking.evidence).inside >= 1 / FEW
+        return best if asks and has >= ANSWERS * sum(idf.values()) and near >= NEAR else -1
+
     def internals(self) -> Internals:
         """All of its parts."""
         parts, weights = self.open_parts, self.weights
@@ -437,10 +457,12 @@ def find_candidates(
     return candidates.at(np.flatnonzero(np.isin(rows, np.concatenate([selected, *defining]))))
 
 
-def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float) -> Ranking:
-    """Score the candidates and select the best k, with saturation per file and duplicates folded."""
+def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float, answer: int = -1) -> Ranking:
+    """Score the candidates and select the best k, with saturation per file and duplicates folded. answer: the position
+    of a section that is raised to PLACE.
+    """
     rows = np.array(ranking.rows, np.int64)
-    total = sum(ranking.signals.values(), np.zeros(len(rows))) * np.prod(list(ranking.factors.values()), axis=0)
+    total = _total(ranking)
     files, outlines = facts.file_roles.files_of(rows), facts.file_roles.outlines_of(rows)
     yielding = outlines & (ranking.features["definition"] == 0)
     placed = signals.members_first(total, files, outlines, yielding)
@@ -451,11 +473,24 @@ def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float) -> R
     clusters = facts.duplicates.clusters_of(rows[order]) if ranking.folded else None
     best = signals.saturated(total[order], files[order], k, factor=factor, clusters=clusters)
     at, scores = order[[position for position, _ in best]], np.array([score for _, score in best])
-    again = np.lexsort((rows[at], -scores))
+    if answer >= 0 and len(at) >= PLACE and answer not in at[:PLACE]:
+        score = min(np.nextafter(scores[PLACE - 1], np.inf), scores[PLACE - 2])
+        at, scores = np.append(at[at != answer], answer), np.append(scores[at != answer], score)
+    again = np.lexsort((rows[at], -scores))[:k]
     at, scores = at[again], scores[again]
     hits = replace(ranking, scores=total.tolist()).at(at.tolist())
     shares = np.divide(scores, total[at], out=np.zeros(len(at)), where=total[at] > 0)
-    return replace(hits, scores=scores.tolist(), factors={**hits.factors, "saturation": shares})
+    moved = {**hits.factors, "saturation": np.where(at == answer, 1.0, shares)}
+    if answer >= 0:
+        moved["section"] = moved["section"] * np.where(at == answer, shares, 1.0)
+    return replace(hits, scores=scores.tolist(), factors=moved)
+
+
+def _total(ranking: Ranking) -> Scores:
+    """The sum of the signals times the factors, [n]."""
+    signals_sum = sum(ranking.signals.values(), np.zeros(len(ranking.rows)))
+    total: Scores = signals_sum * np.prod(list(ranking.factors.values()), axis=0)
+    return total
 
 
 def confidence_features(ranking: Ranking) -> Scores:

@@ -49,6 +49,7 @@ _MESSAGE = re.compile(r""": |\w!|(?:error|exception)\b|(?<!\w)(["'`]).{2,200}?\1
 _PHRASE = re.compile(r'(?<!\S)"([^"\n]{1,300})"(?=[?.,;:!]{0,3}(?:\s|\Z))')
 PHRASES = 5
 """Phrases of a query that are looked for, the first."""
+_WHERE = re.compile(r"\s*where (?:is|are|does)\b", re.IGNORECASE)
 PROSE = 0.5
 """Weight of a word that is never in code; .3 and .7 are no better."""
 K3 = 2.0
@@ -151,6 +152,15 @@ def _phrases(text: str, kind: Kind) -> tuple[str, ...]:
     if not _PHRASE.fullmatch(text.strip()) and kind in ("code", "message"):
         phrases = [phrase for phrase in phrases if kind == "message" and " " in phrase]
     return tuple(filter(None, phrases))[:PHRASES]
+
+
+def asks_where(text: str) -> bool:
+    """Whether a question asks for a place in the code.
+
+    >>> asks_where("Where is the width computed"), asks_where("where do I put my settings")
+    (True, False)
+    """
+    return _WHERE.match(text) is not None
 
 
 def _kind(text: str, tokens: list[str], symbols: list[Symbol]) -> Kind:

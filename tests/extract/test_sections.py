@@ -154,6 +154,14 @@ def test_a_heading_without_text_begins_the_section_below_it() -> None:
     assert places(f"# Guide\n\n## Forms\n\n{BODY}", "a.md") == [("Guide > Forms", 1, 5)]
 
 
+def test_a_table_of_contents_is_no_prose_and_no_section() -> None:
+    contents = "".join(f"{' ' * (at % 2)}- [How to {word}](#{word})\n" for at, word in enumerate(["check"] * 12))
+    text = f"# FAQ\n\n{contents}\n## Check\n\n{BODY}\n## See\n\n{contents}\n- [More](more.md)\n{BODY}"
+    check, see = sections(text, "faq.md")
+    assert (check.qualified_name, check.start_line) == ("FAQ > Check", 16)
+    assert (see.qualified_name, see.words["comments"]) == ("FAQ > See", ("- More", BODY.strip()))
+
+
 def test_a_long_section_is_cut_between_paragraphs() -> None:
     every = sections("# Guide\n\n" + f"{BODY}\n" * 100)
     assert len(every) > 2

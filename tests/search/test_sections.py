@@ -65,6 +65,46 @@ def test_sections_lead_where_the_question_is_about_documents(index: Index) -> No
     assert names(index, "changelog rule by rule")[0].startswith("Changes")
 
 
+FORMS = {f"forms{at}.py": CODE["forms.py"].replace("input(", f"input{at}(") for at in range(8)}
+"""Functions that all have more of the question than the guide."""
+QUESTION = "how do I check the input of a form"
+ANSWER = "Guide > Checking input"
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    return build(tmp_path_factory.mktemp("crowded"), {**FORMS, "docs/guide.md": GUIDE, "CHANGELOG.md": CHANGES})
+
+
+def test_the_section_that_answers_has_the_third_place_in_an_order_that_is_elsewise_that_of_code(crowded: Index) -> None:
+    found, code = names(crowded, QUESTION, unfold=True), names(crowded, QUESTION, content="code", unfold=True)
+    assert len(code) == 8
+    assert [name for name in found if " > " not in name] == code
+    assert found[2] == ANSWER
+    for k in range(1, 8):
+        hits = crowded.search(QUESTION, k, unfold=True)
+        assert [hit.document.qualified_name for hit in hits] == found[:k]
+        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_an_explanation_adds_up_to_the_score_of_a_section_that_was_raised(crowded: Index) -> None:
+    results = crowded.results(QUESTION, 8, unfold=True, explain=True)
+    explained = results.explanation.hits[2]  # type: ignore[union-attr]
+    assert sum(explained["shares"].values()) == pytest.approx(results.hits[2].score)
+    assert explained["factors"]["section"] > 0.3
+    assert explained["factors"]["saturation"] == 1
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["where is the input of a form checked", "error: cannot check the input of a form", "check_input3",
+     "check that the input of forms is no form of robots, viruses and spam"],
+    ids=["where", "a message", "a name", "most of it elsewhere"],
+)  # fmt: skip
+def test_other_questions_reserve_no_place(crowded: Index, question: str) -> None:
+    assert ANSWER not in names(crowded, question, unfold=True)[:3]
+
+
 def test_a_message_with_a_path_does_not_ask_for_documents(index: Index) -> None:
     assert names(index, "error: docs/manual.pdf: cannot check input of form")[0] == "check_input"
 
