@@ -16,6 +16,7 @@ same file:
     consensus   it uses the names that many good candidates of many repositories use
     file        its file is named like the query, and has other good candidates
     verbatim    words of a message that are in its literals, in the same order
+    shown       sections of prose that have the query's words show its name
     frame       a stack trace runs through it, the innermost function first
 
 Proximity and file count by 1 / the effective number of repositories among the candidates, consensus by a gate that
@@ -33,6 +34,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -101,8 +103,8 @@ class Weights:
 class Settings:
     """Other parameters of the ranking, which are not tuned.
 
-    spelling, prose: of ncs.search.question; 0 and 1 turn them off. proximity, verbatim, frame: their weights; 0 turns
-    each off.
+    spelling, prose: of ncs.search.question; 0 and 1 turn them off. proximity, verbatim, shown, frame: their weights; 0
+    turns each off.
     role, section, outline, body, unfinished, saturation: factors of ncs.search.signals; 1 turns each off.
     fold: whether near duplicates are folded. calibrated: whether tuned weights are used.
     """
@@ -111,6 +113,7 @@ class Settings:
     prose: float = PROSE
     proximity: float = 0.05
     verbatim: float = 3.0
+    shown: float = 1.4
     frame: float = 12.0
     role: float = signals.ROLE
     section: float = signals.SECTION
@@ -241,18 +244,18 @@ class HybridRanker(Ranker):
         pool = find_candidates(
             parts, intent, expansion, max(n, CANDIDATES), weights=weights, frames=frames, allowed=code
         )
+        prose = all_prose = pool.at(np.zeros(0, np.int64))
+        if sections is not None:
+            find = partial(find_candidates, parts, intent, expansion, weights=weights, frames=frames[:0])
+            prose = all_prose = find(max(n, SECTIONS), allowed=sections, dense=not len(pool.rows))
+            if allowed is not None:
+                prose = find(max(n, SECTIONS), allowed=allowed & sections, dense=not len(pool.rows))
         ranking = Ranking([], [])
         if len(pool.rows):
-            ranking = self._score_signals(analysis, pool, text, frames, weights, settings)
-        prose = np.zeros(0, np.bool_) if sections is None else sections if allowed is None else allowed & sections
-        if prose.any():
+            ranking = self._score_signals(analysis, pool, text, frames, weights, settings, prose=all_prose)
+        if len(prose.rows):
             best = float(pool.lexical.max(initial=0))
-            pool = find_candidates(
-                parts, intent, expansion, max(n, SECTIONS), weights=weights, frames=frames[:0], allowed=prose,
-                dense=not ranking.rows,
-            )  # fmt: skip
-            if len(pool.rows):
-                ranking = self._with_sections(ranking, best, analysis, pool, text, weights, settings)
+            ranking = self._with_sections(ranking, best, analysis, prose, text, weights, settings)
         if ranking.rows:
             ranking = _best(replace(ranking, folded=fold and settings.fold), facts, n, factor=settings.saturation)
         rows = np.array(ranking.rows, np.int64)
@@ -274,10 +277,12 @@ class HybridRanker(Ranker):
         settings: Settings,
         best: float = 0.0,
         evidence: Evidence | None = None,
+        prose: Candidates | None = None,
     ) -> Ranking:
         """The signals and factors of all candidates, ordered by words and meaning, without scores.
 
-        best, evidence: the best score by words, and evidence of others; by default those of the candidates.
+        best, evidence: the best score by words, and evidence of others; by default those of the candidates. prose: the
+        sections that may show them.
         """
         parts, facts = self.open_parts, self.open_parts.facts
         base = pool.base(weights.meaning)  # without the head, whose top documents are too alike to vote
@@ -314,6 +319,10 @@ class HybridRanker(Ranker):
             verbatim *= roles != TEST
             if intent.kind != "message":
                 verbatim *= inside * (verbatim >= signals.MOSTLY)
+        shown = np.zeros(len(rows))
+        if prose:
+            order = np.argsort(-prose.lexical, kind="stable")
+            shown = signals.shown(facts, prose.rows[order], prose.lexical[order] / max(sum(idf.values()), 1e-9), rows)
         near = signals.proximity(words, stems, rows, stem_all(intent.words), idf)
         values = {
             "lexical": (pool.lexical - pool.spelling) / best,
@@ -327,6 +336,7 @@ class HybridRanker(Ranker):
             "definition": weights.definition * features["definition"],
             "proximity": settings.proximity * inside * near,
             "verbatim": settings.verbatim * verbatim,
+            "shown": settings.shown * inside * shown,
             "frame": settings.frame * on_trace,
         }
         outlines, thin = files.outlines_of(rows), signals.thin_bodies(words, rows)
