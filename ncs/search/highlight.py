@@ -48,9 +48,9 @@ def first_words(words: Sequence[str]) -> dict[str, str]:
 
 def matched_words(document: Document, text: str) -> list[str]:
     """Words of the query that the document has in any field, by stem, in the query's order."""
-    words = [word for field, spellings in document.words.items() for word in field_tokens(field, spellings)]
+    words = {word for field, spellings in document.words.items() for word in field_tokens(field, set(spellings))}
     if not document.words:
-        words = tokenize(f"{document.qualified_name} {document.path} {document.code}")
+        words = set(tokenize(f"{document.qualified_name} {document.path} {document.code}"))
     stems = set(stem_all(words))
     return [word for stem, word in query_stems(text).items() if stem in stems]
 
