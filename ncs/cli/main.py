@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy: idle thread pools cost a cold query 50 ms
     os.environ.setdefault(_threads, "1")
-gc.set_threshold(50_000, 10, 10)  # by default a cold query collects garbage 300 times, for a twentieth of its time
+gc.set_threshold(50_000, 10, 10)  # by default a cold query collects garbage 80 times, for a twentieth of its time
 if os.name == "nt":  # a git.exe of the folder that is indexed must not run as git
     os.environ["NODEFAULTCURRENTDIRECTORYINEXEPATH"] = "1"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import fsum  # of sets, whose order is not the same in every process
 from typing import Any
 
 from ncs.search.question import MAX_MESSAGE
@@ -108,10 +109,10 @@ def excerpt(
         if stem not in covered:
             of = in_code if any(stem in words for words in in_code.values()) else in_comments
             having = [line for line, words in of.items() if stem in words]
-            best = max(having, key=lambda line: (sum(weights[each] for each in of[line] - covered), -line))
+            best = max(having, key=lambda line: (fsum(weights[each] for each in of[line] - covered), -line))
             order.append(best)
             covered |= of[best]
-    more = sorted(in_code, key=lambda line: (-sum(weights[each] for each in in_code[line]), line))
+    more = sorted(in_code, key=lambda line: (-fsum(weights[each] for each in in_code[line]), line))
     shown = {0, signature, *order[: most - 2]}
     shown_whole = {line for start, end in content for line in range(start, end)} - comments
     for around in [(signature + 1, signature + 2), *((line - 1, line + 1) for line in order)]:

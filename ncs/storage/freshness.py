@@ -30,8 +30,8 @@ _IGNORE_FILES = (".gitignore", ".ncsignore")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """digest: of all stamps, "" where they are current. current: whether they are those of the index, and nothing beside
-    its files is new.
+    """digest: of all stamps, "" where they are current. current: whether they are those of the index, and nothing
+    beside its files is new.
     """
 
     digest: str
