@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+import numpy as np
+
 from ncs import messages
 from ncs.console import count
 from ncs.index import Index, Results
@@ -98,9 +100,9 @@ def _weights(index: Index, ranker: str, ranking: Ranking, text: str) -> list[dic
     words = [*ranking.words, *ranking.added]
     weights = index.idf(words) if words else dict.fromkeys(query_stems(text), 1.0)
     general = index.ranker(ranker).internals().general if "general" in ranking.signals else None
+    rows = np.array(ranking.rows, np.int64)
     result = []
-    for row in ranking.rows:
-        linked = general.explain(ranking.words, row) if general else []
+    for linked in general.explain(ranking.words, rows) if general else [[] for _ in rows]:
         others = {each.code: weights.get(each.query, 0.0) / 2 for each in linked if each.share >= LINKED}
         result.append({**others, **weights})
     return result

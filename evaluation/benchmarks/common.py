@@ -5,10 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
+import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -39,18 +40,18 @@ class Seconds(NamedTuple):
 
 def timed(work: Callable[[], object]) -> Seconds:
     """Time work; its CPU seconds are those of the processes that it starts and waits for."""
-    before, start = os.times(), time.perf_counter()
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     work()
-    wall, after = time.perf_counter() - start, os.times()
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Seconds(round(wall, 3), round(cpu, 3))
 
 
-def run_command(*command: object) -> None:
-    """Run a command; raises BadInput where it fails."""
+def run_command(*command: object, found: Collection[int] = (0,), env: Mapping[str, str] | None = None) -> None:
+    """Run a command; raises BadInput where it ends with another status than these. env: instead of the own one."""
     words = [str(each) for each in command]
-    result = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-    if result.returncode:
+    result = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, env=env)
+    if result.returncode not in found:
         raise BadInput(f"{' '.join(words[:4])} ended with {result.returncode}: {result.stderr.strip()[-300:]}")
 
 

@@ -1,6 +1,6 @@
-"""A query: cold, as `ncs query` beside `import numpy, faiss`; warm, each ranker beside brute-force FAISS and bm25s.
+"""A query: cold, as of `bin/benchmark cold`; warm, each ranker beside brute-force FAISS and bm25s.
 
-Cold: both commands in turn, medians of --rounds. Warm: one core, one query after the other in one process; of five
+Warm: one core, one query after the other in one process; of five
 repetitions the fastest counts.
 """
 
@@ -8,25 +8,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from evaluation.benchmarks.common import (
-    NCS,
-    Report,
-    bm25s_of,
-    fastest_ms,
-    in_process,
-    percentiles,
-    read_queries,
-    run_command,
-    timed,
-)
+from evaluation.benchmarks.cold import cold, cold_table
+from evaluation.benchmarks.common import Report, bm25s_of, fastest_ms, in_process, percentiles, read_queries
 from evaluation.reports import markdown_table
 from ncs.index import Index
 
@@ -37,30 +26,14 @@ HITS, K = 10, 100
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("index", type=Path)
     parser.add_argument("--queries", type=Path, required=True, help="a file with one per line, or a QUESTIONS.json")
-    parser.add_argument("--rounds", type=int, default=10, help="cold starts (default %(default)s; 0: none)")
+    parser.add_argument("--rounds", type=int, default=15, help="cold starts (default %(default)s; 0: none)")
 
 
 def run(options: argparse.Namespace) -> Report:
     """Cold medians, and the warm milliseconds of every query."""
     texts = read_queries(options.queries)
-    cold_seconds = cold(options.index, texts[0], options.rounds) if options.rounds else {}
+    cold_seconds = cold(options.index, texts, options.rounds) if options.rounds else {}
     return {"queries": len(texts), "cold": cold_seconds, **in_process(warm, options.index, texts)}
-
-
-def cold(index: Path, text: str, rounds: int) -> dict[str, dict[str, float]]:
-    """Median seconds of the command and of its imports alone; the first round warms the page cache."""
-    commands = {
-        "ncs query": (*NCS, "query", text, "-i", index),
-        "imports": (sys.executable, "-c", "import numpy, faiss"),
-    }
-    times = [{name: timed(partial(run_command, *words)) for name, words in commands.items()} for _ in range(rounds + 1)]
-    return {
-        name: {
-            "wall": statistics.median(each[name].wall for each in times[1:]),
-            "cpu": statistics.median(each[name].cpu for each in times[1:]),
-        }
-        for name in commands
-    }
 
 
 def warm(folder: Path, texts: Sequence[str]) -> Report:
@@ -97,9 +70,7 @@ def warm(folder: Path, texts: Sequence[str]) -> Report:
 def table(report: Report) -> str:
     lines = [f"{report['documents']:,} documents, {report['queries']:,} queries, one core"]
     if report["cold"]:
-        ours, imports = report["cold"]["ncs query"], report["cold"]["imports"]
-        lines.append(f"cold: {ours['wall']:.2f} s, {ours['wall'] / imports['wall']:.2f} times its imports "
-                     f"(CPU {ours['cpu']:.2f} s, {ours['cpu'] / imports['cpu']:.2f} times)")  # fmt: skip
+        lines += ["", cold_table(report["cold"])]
     rows = [
         [name, *(f"{p:.2f}" for p in percentiles(values).values())] for name, values in report["milliseconds"].items()
     ]

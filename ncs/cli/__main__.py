@@ -1,5 +1,5 @@
 """`python -m ncs.cli`: the `ncs` command."""
 
-from ncs.cli.main import main
+from ncs.cli.main import run
 
-main()
+run()

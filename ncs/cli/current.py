@@ -87,11 +87,16 @@ def _agreed(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
+def _may_share(folder: Path) -> bool:
+    """Whether a folder is a work tree whose git directory lies elsewhere: of two, one does where they share it."""
+    return (folder / ".git").is_file() or (folder / ".git").is_symlink()
+
+
 def _other_work_tree(snapshot: Snapshot) -> Path | None:
     """The work tree of this repository that an index is of, where it is not the one of the working directory."""
     here, roots = _project(Path.cwd()), snapshot.roots
     tops = {_project(root) for root in roots}
-    if not roots or here in tops or not (here / ".git").exists():
+    if not roots or here in tops or not (here / ".git").exists() or not any(map(_may_share, (here, *tops))):
         return None
     from ncs.sources.repositories import common_directory
 

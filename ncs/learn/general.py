@@ -160,19 +160,23 @@ class GeneralScorer:
         if not len(ids) or not len(rows):
             return np.zeros(len(rows))
         impacts = self._impacts(rows)
-        scores: Scores = self._cosines(ids, impacts) + self._matches(ids, impacts).sum(axis=1)
+        matches = self._matches(ids, impacts, self._table(ids, impacts.stems))
+        scores: Scores = self._cosines(ids, impacts) + matches.sum(axis=1)
         return scores
 
-    def explain(self, query: Sequence[str], row: int) -> list[Match]:
-        """Which word of a row stands for each word of a query, most important first."""
-        ids, impacts = self.query_ids(query), self._impacts(np.array([row]))
+    def explain(self, query: Sequence[str], rows: Rows) -> list[list[Match]]:
+        """For each row, which of its words stands for each word of a query, most important first."""
+        ids, impacts = self.query_ids(query), self._impacts(rows)
         if not len(ids) or not len(impacts.stems):
-            return []
-        best = (self._table(ids, impacts.stems) * impacts.dense()[0]).argmax(axis=1)
-        shares, word = self._matches(ids, impacts)[0].tolist(), self.head.stems.word
-        pairs = zip(ids.tolist(), impacts.stems[best].tolist(), shares, strict=True)
-        matches = [Match(word(asked), word(said), share) for asked, said, share in pairs if share > 0]
-        return sorted(matches, key=lambda match: -match.share)
+            return [[] for _ in rows]
+        table, word = self._table(ids, impacts.stems), self.head.stems.word
+        result = []
+        for own, shares in zip(impacts.dense(), self._matches(ids, impacts, table).tolist(), strict=True):
+            best = impacts.stems[(table * own).argmax(axis=1)].tolist()
+            pairs = zip(ids.tolist(), best, shares, strict=True)
+            matches = [Match(word(asked), word(said), share) for asked, said, share in pairs if share > 0]
+            result.append(sorted(matches, key=lambda match: -match.share))
+        return result
 
     def _impacts(self, rows: Rows) -> _Impacts:
         words, offsets = self.words.select_rows(_FIELDS, rows)
@@ -205,9 +209,9 @@ class GeneralScorer:
         vectors = head.vectors(_CODE, stems) * head.factors(_CODE, stems)[:, None]
         return np.asarray(np.maximum(unit_rows(impacts.dense() @ vectors) @ query, 0.0), np.float64)
 
-    def _matches(self, ids: Ids, impacts: _Impacts) -> Scores:
-        """What each word of a query adds to the score of each function, [n, len(ids)]."""
-        factors, table = self.head.factors(_QUERY_WORD, ids), self._table(ids, impacts.stems)
+    def _matches(self, ids: Ids, impacts: _Impacts, table: Matrix) -> Scores:
+        """What each word of a query adds to the score of each function, [n, len(ids)]; table: of these stems."""
+        factors = self.head.factors(_QUERY_WORD, ids)
         weighted = [np.bincount(impacts.owners, impacts.values * row[impacts.places], impacts.n) for row in table]
         match: Scores = np.stack(weighted, axis=1)
         return np.asarray(match / (match + self.head.half) * (factors / factors.sum()), np.float64)

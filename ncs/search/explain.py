@@ -81,7 +81,7 @@ def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordReader) -> E
         if internals.general and own.get("general"):
             said = intent.words if intent else words
             scale = own["general"] / float(internals.general.scores(said, rows[at : at + 1])[0])
-            matches = internals.general.explain(said, row)
+            (matches,) = internals.general.explain(said, rows[at : at + 1])
             general = tuple({"word": each.query, "met": each.code, "share": scale * each.share} for each in matches)
         hits.append({**hit, **(causes[at] if causes else NO_CAUSES), "general": general})
     query = {

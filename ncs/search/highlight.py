@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import fsum  # of sets, whose order is not the same in every process
 from typing import Any
 
 from ncs.search.question import MAX_MESSAGE
@@ -48,9 +49,9 @@ def first_words(words: Sequence[str]) -> dict[str, str]:
 
 def matched_words(document: Document, text: str) -> list[str]:
     """Words of the query that the document has in any field, by stem, in the query's order."""
-    words = [word for field, spellings in document.words.items() for word in field_tokens(field, spellings)]
+    words = {word for field, spellings in document.words.items() for word in field_tokens(field, set(spellings))}
     if not document.words:
-        words = tokenize(f"{document.qualified_name} {document.path} {document.code}")
+        words = set(tokenize(f"{document.qualified_name} {document.path} {document.code}"))
     stems = set(stem_all(words))
     return [word for stem, word in query_stems(text).items() if stem in stems]
 
@@ -108,10 +109,10 @@ def excerpt(
         if stem not in covered:
             of = in_code if any(stem in words for words in in_code.values()) else in_comments
             having = [line for line, words in of.items() if stem in words]
-            best = max(having, key=lambda line: (sum(weights[each] for each in of[line] - covered), -line))
+            best = max(having, key=lambda line: (fsum(weights[each] for each in of[line] - covered), -line))
             order.append(best)
             covered |= of[best]
-    more = sorted(in_code, key=lambda line: (-sum(weights[each] for each in in_code[line]), line))
+    more = sorted(in_code, key=lambda line: (-fsum(weights[each] for each in in_code[line]), line))
     shown = {0, signature, *order[: most - 2]}
     shown_whole = {line for start, end in content for line in range(start, end)} - comments
     for around in [(signature + 1, signature + 2), *((line - 1, line + 1) for line in order)]:

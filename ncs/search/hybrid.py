@@ -49,7 +49,7 @@ from ncs.search.question import MIN_MESSAGE, PROSE, SPELLING, Expansion, Intent,
 from ncs.search.rankers import HEAD, Ranker, nearest
 from ncs.search.ranking import Internals, QueryAnalysis, Ranking
 from ncs.search.traces import read_trace, rows_of
-from ncs.storage.arrays import both, distinct, top_rows
+from ncs.storage.arrays import are_in, both, distinct, top_rows
 from ncs.storage.document_facts import DocumentFacts
 from ncs.storage.file_roles import TEST
 from ncs.text.stems import stem_all
@@ -467,9 +467,9 @@ def find_candidates(
         vectors.similarities(query, rows).astype(np.float64),
         np.maximum(0.0, head.z_scores(head_query, rows, words)) / FAR if head else np.zeros(len(rows)),
     )
-    retrieved = candidates.at(np.flatnonzero(np.isin(rows, best)))
+    retrieved = candidates.at(np.flatnonzero(are_in(rows, best)))
     selected = top_rows(retrieved.rows, retrieved.base(weights.meaning, weights.head), n)[0]
-    return candidates.at(np.flatnonzero(np.isin(rows, np.concatenate([selected, *defining]))))
+    return candidates.at(np.flatnonzero(are_in(rows, np.concatenate([selected, *defining]))))
 
 
 def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float, answer: int = -1) -> Ranking:

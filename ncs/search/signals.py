@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ncs.search.question import MAX_MESSAGE
-from ncs.storage.arrays import distinct
+from ncs.storage.arrays import are_in, distinct
 from ncs.storage.file_roles import ASIDE, EXAMPLE, SETTINGS, SOURCE, TEST
 from ncs.storage.names import spelling_of
 from ncs.text.stems import Stems, stem_all
@@ -247,7 +247,7 @@ def name_direction(table: WordReader, stems: Stems, rows: Rows, tokens: Sequence
     if not pairs and not against:
         return result
     ids, offsets = table.select_rows(("name",), rows)
-    directional = np.isin(stems.numbers(ids), stems.of_stems(against.union(*pairs)))
+    directional = are_in(stems.numbers(ids), stems.of_stems(against.union(*pairs)))
     for at in distinct(np.searchsorted(offsets, np.flatnonzero(directional), side="right") - 1).tolist():
         words = [table.vocabulary.word(int(id)) for id in ids[offsets[at] : offsets[at + 1]]]
         name = stem_all(words)
@@ -338,11 +338,11 @@ def verbatim(table: WordReader, rows: Rows, words: Sequence[str], weights: Seque
     said, offsets = table.select_rows(("literals",), rows)
     owners = np.repeat(np.arange(len(rows)), np.diff(offsets))
     adjacent = np.where(owners[1:] == owners[:-1], said[:-1].astype(np.int64) * n + said[1:], -2)
-    at = np.flatnonzero(np.isin(adjacent, asked))
+    at = np.flatnonzero(are_in(adjacent, asked))
     for owner in distinct(owners[at]).tolist():
-        found = np.isin(asked, adjacent[at[owners[at] == owner]])
+        found = are_in(asked, adjacent[at[owners[at] == owner]])
         starts, ends = first[found], second[found]
-        chained = np.isin(ends, starts) | np.isin(starts, ends)  # three words in a row
+        chained = are_in(ends, starts) | are_in(starts, ends)  # three words in a row
         shared = distinct(np.concatenate([starts[chained], ends[chained]]))
         result[owner] = known[shared].sum() / known.sum()
     return result

@@ -25,7 +25,7 @@ Table = TypeVar("Table", bound="ArrayTable")
 def load_array(path: Path, kind: type[np.generic], dimensions: int = 1) -> NDArray[Any]:
     """A .npy file, memory-mapped; raises IndexDamaged where it is missing, truncated or of another kind."""
     with reading(path):
-        return np.asarray(map_array(path, kind, dimensions))
+        return map_array(path, kind, dimensions)
 
 
 class ArrayTable:
@@ -80,6 +80,19 @@ def distinct(values: NDArray[Number]) -> NDArray[Number]:
     """
     in_order = np.sort(values)
     return in_order[starts_of_runs(in_order)]
+
+
+def are_in(values: NDArray[np.integer[Any]], others: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+    """Whether each value is among the others: np.isin without its import of numpy.ma.
+
+    >>> are_in(np.array([3, 1, 5]), np.array([5, 3])).tolist(), are_in(np.array([3]), np.zeros(0, np.int64)).tolist()
+    ([True, False, True], [False])
+    """
+    if not len(others):
+        return np.zeros(len(values), np.bool_)
+    known = np.sort(others)
+    found: NDArray[np.bool_] = known[np.minimum(np.searchsorted(known, values), len(known) - 1)] == values
+    return found
 
 
 def starts_of_runs(values: NDArray[Any]) -> Rows:

@@ -30,7 +30,9 @@ _IGNORE_FILES = (".gitignore", ".ncsignore")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """digest: of all stamps. current: whether they are those of the index, and nothing beside its files is new."""
+    """digest: of all stamps, "" where they are current. current: whether they are those of the index, and nothing
+    beside its files is new.
+    """
 
     digest: str
     current: bool
@@ -64,11 +66,13 @@ def state_of(snapshot: Snapshot) -> State | None:
     folders |= _above(folders, {str(root) for root in roots})
     ignores = [_stamp(f"{root}{os.sep}{name}") or "" for root in roots for name in _IGNORE_FILES]
     edited = any(int(time) >= began for stamp in ignores for time in stamp.split(":")[1:])
-    times = {folder: _time(folder) for folder in sorted(folders)}
-    known = expected.keys() | folders | {str(snapshot.folder.resolve())}
-    new = any(time >= began and _has_new(folder, known, began) for folder, time in times.items())
-    text = json.dumps([stamps, list(times.items()), ignores])
-    return State(blake2b(text.encode(), digest_size=16).hexdigest(), current and not edited and not new)
+    times = {folder: _time(folder) for folder in folders}
+    if current and not edited:
+        known = expected.keys() | folders | {str(snapshot.folder.resolve())}
+        if not any(time >= began and _has_new(folder, known, began) for folder, time in times.items()):
+            return State("", current=True)
+    text = json.dumps([stamps, sorted(times.items()), ignores])
+    return State(blake2b(text.encode(), digest_size=16).hexdigest(), current=False)
 
 
 def known_changes(snapshot: Snapshot, state: State) -> int | None:

@@ -120,8 +120,8 @@ def test_an_explanation_adds_up_to_what_words_add_and_names_the_word_that_does_m
     scorer, rows = GeneralScorer(head, index.facts.words, mean_length(index)), index.documents.rows()
     alone = replace(head, tables=head.tables * np.array([0, 0, 1, 1], np.int8)[:, None, None])
     by_words = GeneralScorer(alone, index.facts.words, mean_length(index)).scores(query, rows)
-    for row, score in zip(rows.tolist(), by_words.tolist(), strict=True):
-        matches = scorer.explain(query, row)
+    explained = scorer.explain(query, rows)
+    for row, score, matches in zip(rows.tolist(), by_words.tolist(), explained, strict=True):
         assert sum(match.share for match in matches) == pytest.approx(score, abs=1e-6)
         assert matches == sorted(matches, key=lambda match: -match.share)
         words = {index.words().vocabulary.word(int(id)) for field in FIELDS for id in index.words().ids_of(row, field)}
