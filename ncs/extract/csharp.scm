@@ -19,7 +19,7 @@
 (enum_declaration name: (identifier) @class.name) @class
 (namespace_declaration name: (_) @class.name) @class
 
-((method_declaration (attribute_list (attribute name: (_) @_test))) @test.member
+((attribute name: (_) @_test) @test.member
   (#match? @_test "^(.*[.])?(Fact|Theory|Test|TestCase|TestCaseSource|TestMethod|DataTestMethod)$"))
 
 (invocation_expression function: (identifier) @calls)

@@ -15,9 +15,9 @@
 (enum_constant name: (identifier) @scope.name body: (class_body)) @scope
 (object_creation_expression type: (_) @scope.name (class_body)) @scope
 
-((method_declaration (modifiers (marker_annotation name: (_) @_test))) @test.member
+((marker_annotation name: (_) @_test) @test.member
   (#match? @_test "^(.*[.])?((Parameterized|Repeated)?Test|Test(Factory|Template))$"))
-((method_declaration (modifiers (annotation name: (_) @_test))) @test.member
+((annotation name: (_) @_test) @test.member
   (#match? @_test "^(.*[.])?((Parameterized|Repeated)?Test|Test(Factory|Template))$"))
 ((superclass (_) @_test) @test.member
   (#match? @_test "^(.*[.])?TestCase$"))

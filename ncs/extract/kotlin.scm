@@ -10,9 +10,9 @@
 (class_declaration name: (identifier) @class.name) @class
 (object_declaration name: (identifier) @class.name) @class
 
-((function_declaration (modifiers (annotation (user_type (identifier) @_test .)))) @test.member
+((annotation (user_type (identifier) @_test .)) @test.member
   (#any-of? @_test "Test" "ParameterizedTest" "RepeatedTest" "TestFactory" "TestTemplate"))
-((function_declaration (modifiers (annotation (constructor_invocation (user_type (identifier) @_test .))))) @test.member
+((annotation (constructor_invocation (user_type (identifier) @_test .))) @test.member
   (#any-of? @_test "Test" "ParameterizedTest" "RepeatedTest" "TestFactory" "TestTemplate"))
 
 (call_expression . (identifier) @calls)

@@ -20,7 +20,7 @@
 
 ((base_clause . (_) @_test) @test.member
   (#match? @_test "TestCase$"))
-((method_declaration attributes: (attribute_list (attribute_group (attribute . (_) @_test)))) @test
+((attribute . (_) @_test) @test.member
   (#match? @_test "^(.*\\\\)?Test$"))
 ((comment) @_test . (method_declaration) @test
   (#match? @_test "[*][ \t]*@test\\b"))

@@ -170,8 +170,8 @@ class DocumentTable:
             packed = self._packed(rows)
             bodies = unpack_bodies([body for *_, body, _ in packed])
             return [
-                Document(*document, words, code, digest, tuple(copies.get(row, ())), test)
-                for row, (*document, digest, _, test), (code, words) in zip(rows, packed, bodies, strict=True)
+                Document(*each[:-3], words, code, each[-3], tuple(copies.get(row, ())), each[-1])
+                for row, each, (code, words) in zip(rows, packed, bodies, strict=True)
             ]
 
     def packed(self, start: int, stop: int) -> list[Packed]:

@@ -75,9 +75,10 @@ CASES = [
     (
         "php",
         "<?php\nclass A extends \\PHPUnit\\Framework\\TestCase { public $a; function opens() {} }\n"
-        "class B extends Base { public $a; #[Test] function closes() {}\n /** @test */\n function shuts() {}\n"
+        "class B extends Base { public $a; #[Test] function closes() {} }\n"
+        "class C extends Base { public $a; /** @test */\n function shuts() {}\n"
         " /** Runs a test. */\n function test() {} }\nfunction test_connection() {}",
-        "A opens closes shuts",
+        "A opens B closes shuts",
     ),
     (
         "ruby",
