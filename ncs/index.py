@@ -354,7 +354,8 @@ class Index:
     def count_tests(self) -> int:
         """The number of documents that are tests."""
         with self.reading():
-            return int(np.count_nonzero(self.snapshot.allowed(self.tests())))
+            tests, live = self.tests(), self.snapshot.live
+            return int(np.count_nonzero(tests if live is None else tests & live))
 
     def words(self) -> Words:
         """The words of all documents, memory-mapped."""
