@@ -224,6 +224,7 @@ def describe(index: Index) -> dict[str, Any]:
         "format": FORMAT,
         "created": description.created,
         "documents": len(index),
+        "tests": index.count_tests(),
         **{name: value for name, value in description.counts.items() if name != "documents"},
         "sources": {**sources, "roots": list(map(str, index.snapshot.roots))} if isinstance(sources, dict) else None,
         "trusted": not index.snapshot.distrust,

@@ -255,7 +255,7 @@ class Index:
         if filters.functions_only:
             allowed = both(allowed, self.functions())
         if filters.no_tests:
-            allowed = both(allowed, ~self._tests())
+            allowed = both(allowed, ~self.tests())
         if filters.regexp:
             from ncs.search.regexp import matching
 
@@ -270,13 +270,6 @@ class Index:
             return None
         sections = np.zeros(len(self.snapshot), np.bool_) if sections is None else sections
         return sections if content == "docs" else ~sections
-
-    def _tests(self) -> Mask:
-        """Mask of the rows that are tests, bool [n]."""
-        from ncs.search.signals import roles_of
-
-        tests: Mask = roles_of(self.facts, np.arange(len(self.snapshot))) == TEST
-        return tests
 
     def _listing(self, allowed: Mask | None, k: int) -> Ranking:
         """The first k allowed rows in the order of paths, each with score 1."""
@@ -355,6 +348,17 @@ class Index:
     def functions(self) -> Mask:
         """Mask of the rows that are functions, bool [n]; the others are classes, top-level code and sections."""
         return self.facts.file_roles.functions()
+
+    def tests(self) -> Mask:
+        """Mask of the rows that are tests, by their files or their syntax, bool [n]."""
+        tests: Mask = self.facts.file_roles.roles_of(np.arange(len(self.snapshot))) == TEST
+        return tests
+
+    def count_tests(self) -> int:
+        """The number of documents that are tests."""
+        with self.reading():
+            tests, live = self.tests(), self.snapshot.live
+            return int(np.count_nonzero(tests if live is None else tests & live))
 
     def words(self) -> Words:
         """The words of all documents, memory-mapped."""

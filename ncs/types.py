@@ -83,6 +83,8 @@ class Document:
     """Hash (16 bytes) of the code without comments and layout: equal for exact duplicates."""
     copies: tuple[Location, ...] = ()
     """Locations of exact duplicates."""
+    test: bool = False
+    """Whether it is a test by the syntax of its language."""
 
     @property
     def location(self) -> Location:

@@ -218,7 +218,7 @@ class _CachedSegment:
 def _without_content(place: Location) -> Packed:
     """A copy, of which an index holds only the place."""
     lines = place.start_line, place.end_line
-    return ("", place.repository, place.path, *lines, "", "", "", place.qualified_name, b"", b"")
+    return ("", place.repository, place.path, *lines, "", "", "", place.qualified_name, b"", b"", False)
 
 
 def segment_batches(path: Path) -> Iterator[tuple[Batch, Sequence[FileEntry], NDArray[np.int64]]]:

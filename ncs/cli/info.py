@@ -97,6 +97,7 @@ def _tables(description: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, s
         ("created", f"{description['created']} {by}"),
         ("trusted", "yes" if description["trusted"] else "no"),
         ("documents", f"{documents_text(description)}, and {copies} of them"),
+        ("tests", f"{description['tests']:,} of the documents"),
         ("files", f"{description['files']:,} ({description.get('source_bytes', 0) / 1e6:,.1f} MB)"),
         ("languages", counts_text(description["languages"])),
         ("kinds", counts_text(description["kinds"])),

@@ -19,6 +19,9 @@
 (enum_declaration name: (identifier) @class.name) @class
 (namespace_declaration name: (_) @class.name) @class
 
+((attribute name: (_) @_test) @test.member
+  (#match? @_test "^(.*[.])?(Fact|Theory|Test|TestCase|TestCaseSource|TestMethod|DataTestMethod)$"))
+
 (invocation_expression function: (identifier) @calls)
 (invocation_expression function: (generic_name (identifier) @calls))
 (invocation_expression function: (member_access_expression name: (identifier) @calls))

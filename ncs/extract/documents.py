@@ -56,7 +56,10 @@ class Class(NamedTuple):
 
 
 class File:
-    """A source file. bare: of a language with `layout`, the source with comments and strings blanked out."""
+    """A source file.
+
+    bare: of a language with `layout`, the source with comments and strings blanked out. tests: where tests are.
+    """
 
     def __init__(
         self,
@@ -66,9 +69,11 @@ class File:
         repository: str,
         path: str,
         bare: bytes | bytearray = b"",
+        tests: Sequence[Span] = (),
     ) -> None:
         self.source, self.comments, self.language, self.bare = source, comments, language, bare
         self.repository, self.path = repository, path
+        self._tests = outermost(sorted(tests, key=_enclosing_first))
 
     def document(
         self,
@@ -80,8 +85,9 @@ class File:
         code: bytes,
         hashed: bytes,
         suffix: str = "",
+        own: Sequence[Span] = (),
     ) -> Document:
-        """A document of the code in the span. suffix: of its id."""
+        """A document of the code in the span. suffix: of its id; own: the parts of the span that are its own."""
         start, end = span
         first, last = map(self.comments.lines.number, (start, max(start, end - 1)))
         words["path"] = (self.path,)
@@ -102,7 +108,17 @@ class File:
             words=words,
             code=code.decode("utf-8", "replace"),
             digest=digest_of(hashed),
+            test=self._is_test(own or [span]),
         )
+
+    def _is_test(self, spans: Sequence[Span]) -> bool:
+        """Whether tests cover at least half of the spans."""
+        size = covered = 0
+        for start, end in spans if self._tests else ():
+            size += end - start
+            for a, b in self._tests[max(0, bisect_left(self._tests, (start,)) - 1) : bisect_left(self._tests, (end,))]:
+                covered += max(0, min(b, end) - max(a, start))
+        return 0 < size <= 2 * covered
 
 
 def with_distinct_ids(documents: Iterable[Document]) -> list[Document]:
@@ -286,7 +302,8 @@ class Outlines:
         self._file.comments.describe_outline(start, own, {start for start, _ in inside}, docs, words)
         hashed = code.translate(None, _LAYOUT)
         suffix = f".{name if kind == 'class' else kind}"
-        return self._file.document(span, kind, name, scope, words, code, hashed, suffix)
+        inner = [each for each in own if each[0] >= span[0]]  # not the imports before the first block
+        return self._file.document(span, kind, name, scope, words, code, hashed, suffix, inner)
 
 
 def _outline(source: bytes, start: int, end: int, members: Mapping[Span, str]) -> bytes:

@@ -17,6 +17,16 @@
 (type_spec name: (type_identifier) @class.name type: [(struct_type) (interface_type)]) @class
 (type_declaration "type" @preamble . (type_spec type: [(struct_type) (interface_type)]))
 
+((function_declaration parameters: (parameter_list . (parameter_declaration
+    type: (pointer_type (qualified_type package: (package_identifier) @_testing))))) @test
+  (#eq? @_testing "testing"))
+((function_declaration parameters: (parameter_list . (parameter_declaration
+    type: (qualified_type package: (package_identifier) @_testing)))) @test
+  (#eq? @_testing "testing"))
+((method_declaration parameters: (parameter_list . (parameter_declaration
+    type: (pointer_type (qualified_type package: (package_identifier) @_testing))))) @test
+  (#eq? @_testing "testing"))
+
 (call_expression function: (identifier) @calls)
 (call_expression function: (selector_expression field: (field_identifier) @calls))
 (call_expression function: (index_expression operand: (identifier) @calls))

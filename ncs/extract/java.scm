@@ -15,6 +15,13 @@
 (enum_constant name: (identifier) @scope.name body: (class_body)) @scope
 (object_creation_expression type: (_) @scope.name (class_body)) @scope
 
+((marker_annotation name: (_) @_test) @test.member
+  (#match? @_test "^(.*[.])?((Parameterized|Repeated)?Test|Test(Factory|Template))$"))
+((annotation name: (_) @_test) @test.member
+  (#match? @_test "^(.*[.])?((Parameterized|Repeated)?Test|Test(Factory|Template))$"))
+((superclass (_) @_test) @test.member
+  (#match? @_test "^(.*[.])?TestCase$"))
+
 (method_reference (identifier) @calls .)
 (object_creation_expression type: (type_identifier) @calls)
 (object_creation_expression type: (generic_type . (type_identifier) @calls))

@@ -10,6 +10,11 @@
 (class_declaration name: (identifier) @class.name) @class
 (object_declaration name: (identifier) @class.name) @class
 
+((annotation (user_type (identifier) @_test .)) @test.member
+  (#any-of? @_test "Test" "ParameterizedTest" "RepeatedTest" "TestFactory" "TestTemplate"))
+((annotation (constructor_invocation (user_type (identifier) @_test .))) @test.member
+  (#any-of? @_test "Test" "ParameterizedTest" "RepeatedTest" "TestFactory" "TestTemplate"))
+
 (call_expression . (identifier) @calls)
 (call_expression . (navigation_expression (identifier) @calls .))
 (constructor_invocation (user_type (identifier) @calls .))

@@ -18,6 +18,13 @@
 (trait_declaration name: (name) @class.name) @class
 (enum_declaration name: (name) @class.name) @class
 
+((base_clause . (_) @_test) @test.member
+  (#match? @_test "TestCase$"))
+((attribute . (_) @_test) @test.member
+  (#match? @_test "^(.*\\\\)?Test$"))
+((comment) @_test . (method_declaration) @test
+  (#match? @_test "[*][ \t]*@test\\b"))
+
 (function_call_expression function: (name) @calls)
 (function_call_expression function: (qualified_name (name) @calls .))
 (member_call_expression name: (name) @calls)

@@ -19,6 +19,11 @@
 ((assignment left: (constant) @class.name right: (call method: (identifier) @_new block: (_))) @class
   (#any-of? @_new "new" "define"))
 
+((call method: (identifier) @_test block: (_)) @test
+  (#any-of? @_test "describe" "it" "specify"))
+((superclass (_) @_test) @test.member
+  (#match? @_test "(TestCase|Minitest::Test|IntegrationTest)$"))
+
 (call method: [(identifier) (constant)] @calls)
 ((call receiver: (constant) @calls method: (identifier) @_new)
   (#eq? @_new "new"))

@@ -13,6 +13,14 @@
 (impl_item type: (_) @scope.name) @scope
 (attribute_item) @preamble
 
+((attribute_item (attribute . [(identifier) (scoped_identifier name: (identifier))] @_test)) @test
+  (#match? @_test "^(.*:)?(test|rstest|test_case)$"))
+((attribute_item (attribute . (identifier) @_cfg arguments: (token_tree . (identifier) @_test .))) @test
+  (#eq? @_cfg "cfg") (#eq? @_test "test"))
+((attribute_item (attribute . (identifier) @_cfg
+    arguments: (token_tree . (identifier) @_all . (token_tree (identifier) @_test) .))) @test
+  (#eq? @_cfg "cfg") (#eq? @_all "all") (#eq? @_test "test"))
+
 (call_expression function: (identifier) @calls)
 (call_expression function: (field_expression field: (field_identifier) @calls))
 (call_expression function: (scoped_identifier name: (identifier) @calls))

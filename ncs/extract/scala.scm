@@ -11,6 +11,8 @@
 (given_definition name: (identifier) @class.name) @class
 (extension_definition parameters: (parameters . (parameter type: (_) @scope.name))) @scope
 
+((extends_clause type: (_) @_test) @test.member
+  (#match? @_test "(Fun|Flat|Word|Free|Prop|Feature)(Suite|Spec)(Like)?$"))
 (call_expression function: (identifier) @calls)
 (call_expression function: (field_expression field: (identifier) @calls))
 (generic_function function: (identifier) @calls)

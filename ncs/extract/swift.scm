@@ -17,6 +17,13 @@
 (protocol_declaration name: (type_identifier) @class.name) @class
 (class_declaration name: (user_type) @scope.name) @scope
 
+((inheritance_specifier inherits_from: (_) @_test) @test.member
+  (#match? @_test "^(XCTest[.])?XCTestCase$"))
+((attribute . (_) @_test) @test.member
+  (#eq? @_test "Suite"))
+((function_declaration (modifiers (attribute . (_) @_test))) @test
+  (#eq? @_test "Test"))
+
 (call_expression . (simple_identifier) @calls)
 (call_expression . (navigation_expression suffix: (navigation_suffix suffix: (simple_identifier) @calls)))
 

@@ -15,6 +15,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from tree_sitter import Language as Grammar
@@ -76,6 +77,8 @@ _TAGS = {"types": _TYPE, "parameters": _PARAMETER, "enums": _ENUM, "calls": _CAL
 _LETTERS = bytes(c if c > 127 or chr(c).isalnum() or c in b"_$" else 0x20 for c in range(256))
 _LETTERS_AND_CALLS = bytes(_CALL if c == ord("(") else _LETTERS[c] for c in range(256))
 _SEPARATED = [(bytes((tag,)), bytes((tag, 0x20))) for tag in range(_CALL, _OWN_NAME + 1)]
+_BLANK, _NO_BODY = b" \t\r\n\f\0", (b"...", b":", b"pass")
+"""What comments and strings are blanked to, and the ends of functions that are only declared."""
 _SPACED_BRACKET = re.compile(rb" \(")
 _CACHE_SIZE, _MAX_CACHED = 200_000, 100
 """Names in the cache before it is emptied, and bytes of the longest, so that memory stays flat."""
@@ -107,9 +110,13 @@ def read(
     texts = [(start, unquote(source[start:end].decode("utf-8", "replace"))) for start, end in strings]
     literals = [literal for literal in texts if literal[1]]
     tagged = _tag_names(captures, bare, language)
-    functions, classes = _functions_and_classes(_scopes(source, captures, language), tagged, literals, names)
-    file = File(source, comments, language, repository, path, bare)
-    documents = documents_of(file, functions)
+    preambles: dict[int, int] = {}
+    for start, end in _spans(captures, "preamble"):
+        preambles[after_space(source, end)] = preambles.get(start, start)  # where the first one before it starts
+    scopes = _scopes(source, captures, language, preambles)
+    functions, classes = _functions_and_classes(scopes, tagged, literals, names)
+    file = File(source, comments, language, repository, path, bare, _tests(captures, scopes, preambles))
+    documents = documents_of(file, _without_overloads(functions, bare, captures))
     if outside:
         documents += Outlines(file, literals, partial(names.of, tagged)).documents(functions, classes)
     return with_distinct_ids(documents), root.has_error
@@ -186,6 +193,40 @@ def _strings(captures: Captures) -> list[Span]:
     """String literals in order, without docstrings of functions."""
     documenting = {node.start_byte for node in captures.get("doc.text", ())}
     return [span for span in _spans(captures, "literals") if span[0] not in documenting]
+
+
+def _tests(captures: Captures, scopes: Sequence[Scope], preambles: Mapping[int, int]) -> list[Span]:
+    """Where tests are: what is captured, and what it stands before; classes with tests as members; and by their names
+    only where the file uses a library of tests."""
+    spans = _spans(captures, "test") + (_spans(captures, "test.by_name") if "test.library" in captures else [])
+    if members := _spans(captures, "test.member"):
+        classes = [((start, end), True) for start, end, kind, _ in scopes if kind == CLASS]
+        around: list[Span] = []
+        for span, is_class in sorted([*classes, *((member, False) for member in members)], key=itemgetter(0)):
+            while around and around[-1][1] <= span[0]:
+                around.pop()
+            if is_class:
+                around.append(span)
+            else:
+                spans.append(around[-1] if around else span)
+    starts = {preambles.get(start, start) for start, _ in spans}
+    return [*spans, *((start, end) for start, end, *_ in scopes if start in starts)]
+
+
+def _without_overloads(functions: Sequence[Function], bare: bytes | bytearray, captures: Captures) -> list[Function]:
+    """The functions without declarations of overloads; the first of them stays where the file does not implement it."""
+    declared = {
+        start for start, end in _spans(captures, "overload") if bare[start:end].rstrip(_BLANK).endswith(_NO_BODY)
+    }
+    names = {(each.scope, each.name) for each in functions if each.start not in declared} if declared else set()
+    kept = []
+    for each in functions:
+        if each.start in declared:
+            if (each.scope, each.name) in names:
+                continue
+            names.add((each.scope, each.name))
+        kept.append(each)
+    return kept
 
 
 def _tag_names(captures: Captures, code: bytearray, language: Language) -> bytes:
@@ -276,13 +317,15 @@ def _functions_and_classes(
     return functions, classes
 
 
-def _scopes(source: bytes, captures: Captures, language: Language) -> list[Scope]:
-    """Functions, classes and what else names a scope (with an empty kind), the enclosing before the enclosed."""
+def _scopes(source: bytes, captures: Captures, language: Language, preambles: Mapping[int, int]) -> list[Scope]:
+    """Functions, classes and what else names a scope (with an empty kind), the enclosing before the enclosed.
+
+    preambles: where those before some code start, by where it does.
+    """
     decorated: dict[int, int] = {}
     if "decorated" in captures:
         starts = ([start for start, _ in _spans(captures, what)] for what in ("decorated.definition", "decorated"))
         decorated = dict(zip(*starts, strict=False))
-    preambles = {after_space(source, end): start for start, end in _spans(captures, "preamble")}
     scopes = []
     for kind in (*language.kinds, CLASS, "scope"):
         if kind not in captures:
@@ -294,8 +337,7 @@ def _scopes(source: bytes, captures: Captures, language: Language) -> list[Scope
             name = source[a:b].decode("utf-8", "replace") or kind
             if not name[0].isalpha():
                 name = _unquoted(name) or kind
-            while preambles.get(start, start) < start:
-                start = preambles[start]
+            start = preambles.get(start, start)
             if kind in (CLASS, "scope"):
                 name = name.partition("<")[0].rpartition(".")[2].strip()
                 scopes.append((start, end, CLASS if kind == CLASS else "", name))

@@ -326,7 +326,7 @@ class HybridRanker(Ranker):
             features["general"] = np.maximum(scores - CHANCE, 0.0)
         titles = weights.title * files.title_match(idf, rows)
         beside = weights.neighbours * signals.file_support(files.files_of(rows), base)
-        roles = signals.roles_of(facts, rows)
+        roles = files.roles_of(rows)
         on_trace = signals.frame_scores(frames, rows)
         verbatim = np.zeros(len(rows))
         if intent.kind in ("message", "how-to", "keywords") and len(tokens) >= MIN_MESSAGE:

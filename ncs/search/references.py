@@ -25,7 +25,7 @@ from ncs.messages import NO_FILE, NO_NAME, NO_USE, no_match
 from ncs.search.highlight import BEFORE_NAME, has_file_lines, marked_lines, name_marks
 from ncs.search.locate_source import locator_of
 from ncs.search.question import check_length
-from ncs.search.signals import IN_BODY, roles_of
+from ncs.search.signals import IN_BODY
 from ncs.storage.arrays import both, distinct
 from ncs.storage.file_roles import OUTLINES, SOURCE, TEST
 from ncs.storage.filters import Filters, at_matching_location
@@ -341,7 +341,7 @@ class NameSearch:
         """The first k uses, file by file: the lines of a function within another one are its own."""
         numbers, places = self._documents.files()
         near = _nearness(numbers[rows], numbers[defining], places)
-        tests = roles_of(self._facts, rows) == TEST
+        tests = self._facts.file_roles.roles_of(rows) == TEST
         ranks = {file: places[file] for file in set(numbers[rows].tolist())}
         order = sorted(range(len(rows)), key=lambda at: (tests[at], near[at], ranks[int(numbers[rows[at]])], rows[at]))
         left = k

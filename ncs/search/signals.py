@@ -416,16 +416,6 @@ ASKS_FOR_PROSE = tuple(frozenset(words.split("+")) for words in (*_PROSE.split()
 ASKS_FOR_CHANGES = tuple(frozenset(words.split("+")) for words in ("changelog", "release+notes", "breaking+changes"))
 
 
-def roles_of(facts: DocumentFacts, rows: Rows) -> NDArray[np.int8]:
-    """The role of each row: that of its file, but TEST where its scope has the word `tests`: Rust's `mod tests` stands
-    in the file that it tests.
-    """
-    ids, offsets = facts.words.select_rows(("scope",), rows)
-    owners = np.repeat(np.arange(len(rows)), np.diff(offsets))
-    inside = np.bincount(owners[ids == facts.words.vocabulary.ids_of(["tests"])[0]], minlength=len(rows)) > 0
-    return np.where(inside, np.int8(TEST), facts.file_roles.roles_of(rows))
-
-
 def role_factors(roles: NDArray[np.int8], words: Sequence[str], factor: float = ROLE) -> Scores:
     """1 for the product itself and for roles that the query's words ask for, else the factor; [len(roles)].
 

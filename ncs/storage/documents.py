@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from ncs.types import Mask
 
 T = TypeVar("T")
-Packed: TypeAlias = tuple[str, str, str, int, int, str, str, str, str, bytes, bytes]
-"""id, repository, path, start and end line, language, kind, name, qualified name, digest, body: a document as stored,
-its body (words and code) compressed."""
-PACKED, PLACED = get_args(Packed), (str, str, int, int, str)
+Packed: TypeAlias = tuple[str, str, str, int, int, str, str, str, str, bytes, bytes, bool]
+"""id, repository, path, start and end line, language, kind, name, qualified name, digest, body, whether it is a test: a
+document as stored, its body (words and code) compressed."""
+PACKED, PLACED = get_args(Packed)[:-1], (str, str, int, int, str)
 
 NAME = "documents.sqlite"
 SCHEMA = """
@@ -98,6 +98,7 @@ SELECT_ROW = f"SELECT row FROM documents WHERE id = {TEXT}"  # noqa: S608
 SELECT_ROW_AT = f"""
     SELECT row FROM documents {JOIN} WHERE documents.id IS NULL
     AND start_line = ? AND repositories.name || '/' || path = {TEXT}"""  # noqa: S608
+SELECT_TESTS = "SELECT 1 FROM columns WHERE name = 'test_row'"
 SELECT_LENGTH = "SELECT length(data) / 4 FROM columns WHERE name = 'file'"
 
 
@@ -167,16 +168,30 @@ class DocumentTable:
             for row, file, *place in self._rows(SELECT_COPIES, (_json(rows),), (int, int, *PLACED)):
                 if file not in dead_files:
                     copies.setdefault(row, []).append(Location(*place))
-            packed: list[Packed] = self._select(SELECT_PACKED, rows, PACKED)
-            bodies = unpack_bodies([document[-1] for document in packed])
+            packed = self._packed(rows)
+            bodies = unpack_bodies([body for *_, body, _ in packed])
             return [
-                Document(*document[:-2], words, code, document[-2], tuple(copies.get(row, ())))
-                for row, document, (code, words) in zip(rows, packed, bodies, strict=True)
+                Document(*each[:-3], words, code, each[-3], tuple(copies.get(row, ())), each[-1])
+                for row, each, (code, words) in zip(rows, packed, bodies, strict=True)
             ]
 
     def packed(self, start: int, stop: int) -> list[Packed]:
         """The rows start..stop as `pack` made them."""
-        return self._select(SELECT_PACKED, range(start, stop), PACKED)
+        return self._packed(range(start, stop))
+
+    def _packed(self, rows: Sequence[int]) -> list[Packed]:
+        packed, tests = self._select(SELECT_PACKED, rows, PACKED), self.tests(rows)
+        are_tests = [False] * len(packed) if tests is None else tests.tolist()
+        return [(*each, test) for each, test in zip(packed, are_tests, strict=True)]
+
+    def tests(self, rows: Sequence[int]) -> Mask | None:
+        """Whether each row is a test by its syntax; None for a file of an older version, which does not say it."""
+        with self._reading():
+            if not list(self._rows(SELECT_TESTS, (), (int,))):
+                return None
+            tests = self.column("test_row")
+        first, last = (np.searchsorted(tests, rows, side) for side in ("left", "right"))
+        return np.asarray(first < last)
 
     def locations(self, rows: Sequence[int]) -> list[Location]:
         """The locations of documents, in the order of `rows`."""

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from ncs.storage.documents import DocumentTable
     from ncs.storage.snapshot import Snapshot
+    from ncs.storage.words import Words
     from ncs.types import Rows
 
 FOLDER, REPOSITORIES = "file_roles", "repositories.json"
@@ -32,6 +34,8 @@ OUTLINES = frozenset({"class", "module", "block", SECTION})
 """Kinds of documents that are no functions."""
 SECTIONS = "sections.npy"
 """Mask of the sections of prose, bool [n]; a segment without sections has no such file."""
+TESTS = "tests.npy"
+"""Mask of the documents that are tests by their syntax, bool [n]; segments of older versions have no such file."""
 SOURCE, TEST, EXAMPLE, ASIDE, SETTINGS = range(5)
 """Roles of a file: the product itself; tests; examples and benchmarks; stubs, vendored and generated code; what
 configures and builds it, read as text (ncs.extract.text_files). Of prose: changelogs are aside, what is in folders
@@ -182,6 +186,8 @@ def write_file_roles(documents: DocumentTable, segment: Path) -> FileRoleTable:
     table.save(segment / FOLDER)
     if (sections := documents.with_labels("kind", [SECTION])).any():
         save_array(segment / FOLDER / SECTIONS, sections)
+    if (tests := documents.tests(range(len(documents)))) is not None:
+        save_array(segment / FOLDER / TESTS, tests)
     (segment / FOLDER / REPOSITORIES).write_text(json.dumps(list(repositories)) + "\n", encoding="utf-8")
     return table
 
@@ -189,9 +195,9 @@ def write_file_roles(documents: DocumentTable, segment: Path) -> FileRoleTable:
 class FileRoles:
     """The files of all documents of a snapshot, numbered across segments."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        """Raises IndexDamaged where files are missing or do not fit each other."""
-        self._firsts = snapshot.firsts
+    def __init__(self, snapshot: Snapshot, words: Words) -> None:
+        """words: of the snapshot. Raises IndexDamaged where files are missing or do not fit each other."""
+        self._firsts, self._words = snapshot.firsts, words
         folders = [segment.path / FOLDER for segment in snapshot.segments]
         self._tables = [FileRoleTable.load(folder) for folder in folders]
         self._first_file = offsets_of(np.array([len(table.role) for table in self._tables]))
@@ -200,8 +206,10 @@ class FileRoles:
             np.array([numbers.setdefault(name, len(numbers)) for name in _repositories(folder)], np.int32)
             for folder in folders
         ]
-        masks = [sections(folder, len(table.file)) for folder, table in zip(folders, self._tables, strict=True)]
-        mask = np.concatenate(masks)
+        sizes = [len(table.file) for table in self._tables]
+        self._tests = [mask for mask in map(read_mask, folders, repeat(TESTS), sizes) if mask is not None]
+        masks = zip(map(read_mask, folders, repeat(SECTIONS), sizes), sizes, strict=True)
+        mask = np.concatenate([np.zeros(n, np.bool_) if each is None else each for each, n in masks])
         self.sections = mask if mask.any() else None
         """Mask of the rows that are sections of prose, bool [n]; None where there are none."""
 
@@ -222,8 +230,18 @@ class FileRoles:
         return self._of_files(rows, lambda number, files: self._owners[number][self._tables[number].repository[files]])
 
     def roles_of(self, rows: Rows) -> NDArray[np.int8]:
-        """The role of each row's file."""
-        return self._of_files(rows, lambda number, files: self._tables[number].role[files])
+        """The role of each row: TEST for a test by its syntax, else that of its file."""
+        of_files = self._of_files(rows, lambda number, files: self._tables[number].role[files])
+        return np.where(self._are_tests(rows), np.int8(TEST), of_files)
+
+    def _are_tests(self, rows: Rows) -> NDArray[np.bool_]:
+        """Whether each row is a test by its syntax; in an index that does not say it, is in Rust's `mod tests`."""
+        if len(self._tests) == len(self._tables):
+            return gather(self._firsts, rows, lambda number, local: self._tests[number][local])
+        ids, offsets = self._words.select_rows(("scope",), rows)
+        owners = np.repeat(np.arange(len(rows)), np.diff(offsets))
+        within = owners[ids == self._words.vocabulary.ids_of(["tests"])[0]]
+        return np.asarray(np.bincount(within, minlength=len(rows)) > 0)
 
     def _of_files(self, rows: Rows, read: Callable[[int, NDArray[np.int32]], NDArray[Number]]) -> NDArray[Number]:
         """What `read` gives for the file of each row, by the numbers of its segment and of the file in it."""
@@ -246,11 +264,14 @@ class FileRoles:
         return gather(self._firsts, rows, lambda number, local: self._tables[number].title_match(words, local))
 
 
-def sections(folder: Path, documents: int) -> NDArray[np.bool_]:
-    """Mask of the sections of a segment, bool [documents]; raises IndexDamaged for one of another length."""
-    path = folder / SECTIONS
-    mask = load_array(path, np.bool_) if path.is_file() else np.zeros(documents, np.bool_)
-    if len(mask) != documents:
+def read_mask(folder: Path, name: str, documents: int) -> NDArray[np.bool_] | None:
+    """A mask of a segment, SECTIONS or TESTS, bool [documents]; None where there is no such file.
+
+    Raises IndexDamaged for one of another length.
+    """
+    path = folder / name
+    mask = load_array(path, np.bool_) if path.is_file() else None
+    if mask is not None and len(mask) != documents:
         raise damaged(f"{path} does not fit {documents} documents")
     return mask
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -81,6 +82,7 @@ ANY_DOCUMENT = st.builds(
     **dict.fromkeys(("start_line", "end_line"), ANY_LINE),
     words=ANY_WORDS,
     digest=st.binary(max_size=16),
+    test=st.booleans(),
     copies=st.lists(st.builds(Location, ANY_TEXT, ANY_TEXT, ANY_LINE, ANY_LINE, ANY_TEXT), max_size=2).map(tuple),
 )
 
@@ -162,6 +164,18 @@ def test_without_code_only_the_place_names_and_kind_are_on_the_disk(tmp_path: Pa
     with DocumentTable(path) as table:
         assert table.documents([0]) == [replace(original, words={}, code="", digest=b"")]
     assert original.digest not in path.read_bytes()
+
+
+def test_a_table_of_an_older_version_does_not_say_what_is_a_test(tmp_path: Path) -> None:
+    path = write(tmp_path / "documents.sqlite", [document(0), document(1, test=True)])
+    with DocumentTable(path) as table:
+        assert table.tests([1, 0, 1]) is not None
+        assert [each[-1] for each in table.packed(0, 2)] == [False, True]
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM columns WHERE name = 'test_row'")
+    with DocumentTable(path) as table:
+        assert table.tests([1, 0, 1]) is None
+        assert [each.test for each in table.documents([0, 1])] == [False, False]
 
 
 def test_a_folder_may_have_any_name_and_is_read_without_writing_to_it(tmp_path: Path) -> None:

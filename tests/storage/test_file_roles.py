@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ncs.index import Index
-from ncs.storage.file_roles import ASIDE, EXAMPLE, SETTINGS, SOURCE, TEST, FileRoles, role
+from ncs.storage.file_roles import ASIDE, EXAMPLE, SETTINGS, SOURCE, TEST, role
 from ncs.types import Document
 
 
@@ -35,7 +35,7 @@ def test_files_are_matched_by_their_names_and_starts_of_words(tmp_path: Path) ->
         for n, path in enumerate(paths, 1)
     ]
     with Index.of(documents, tmp_path / "index") as index:
-        roles, rows = FileRoles(index.snapshot), np.arange(5)
+        roles, rows = index.facts.file_roles, np.arange(5)
         assert roles.title_match({"cooki": 3.0, "jar": 1.0}, rows) == pytest.approx([math.sqrt(3 / 4), 2 / 3, 0, 0, 0])
         assert roles.title_match({"auth": 1.0}, rows) == pytest.approx([0, 0, 1, 0, 0])
         assert roles.title_match({}, rows).tolist() == [0] * 5
