@@ -1,8 +1,8 @@
-# An image of ncs for servers: ncs serve, or ncs mcp over stdin and stdout, over the project in /code.
-#   docker build -t ncs . && docker run -v "$PWD:/code" -p 127.0.0.1:8765:8765 ncs
+# An image of ncs for servers, over the project mounted at /code; /home/ncs keeps the key that its indexes are signed with.
 FROM python:3.13-slim
 RUN --mount=type=bind,target=/src,rw pip install --no-cache-dir '/src[languages,mcp,server]' \
-    && useradd --create-home ncs
+    && useradd --create-home ncs && chmod 1777 /home/ncs
+ENV HOME=/home/ncs
 USER ncs
 WORKDIR /code
 ENTRYPOINT ["ncs"]
