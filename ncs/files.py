@@ -8,6 +8,7 @@ import json
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from math import prod
@@ -37,6 +38,8 @@ _CREATE, _APPEND = _WRITE | os.O_EXCL, _WRITE | os.O_APPEND | getattr(os, "O_NON
 
 LONGEST_LINE = 64 << 20
 """Characters of a line of JSON."""
+BUSY, REPLACE_ATTEMPTS = (5, 32), 100
+"""Windows' errors for a file that is open elsewhere, and how often its replacement is tried, every 20 ms."""
 RATIO = 100
 """Characters that a byte of a gzip file may hold; those of code are 5, and of a bomb 1,000."""
 
@@ -129,11 +132,24 @@ def open_replacement(path: Path, permissions: int = 0o666) -> Iterator[BinaryIO]
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+        _replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def _replace(temporary: Path, path: Path) -> None:
+    """Rename a file over another; Windows refuses that while somebody reads the other, which is soon over."""
+    for _ in range(REPLACE_ATTEMPTS):
+        try:
+            temporary.replace(path)
+            return
+        except PermissionError as error:  # noqa: PERF203
+            if getattr(error, "winerror", None) not in BUSY:
+                raise
+            time.sleep(0.02)
+    temporary.replace(path)
 
 
 def append_file(path: Path | str) -> BinaryIO:

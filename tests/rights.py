@@ -1,15 +1,21 @@
-"""What users may not do, for tests."""
+"""What users may not do, and files that only some systems have, for tests."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
 
 
 @contextmanager
 def without_rights() -> Iterator[None]:
     """Root may read and write anywhere; nobody may not."""
+    if sys.platform == "win32":
+        pytest.skip("Windows has other rights")
     root = os.geteuid() == 0
     if root:
         os.seteuid(65534)
@@ -18,3 +24,10 @@ def without_rights() -> Iterator[None]:
     finally:
         if root:
             os.seteuid(0)
+
+
+def make_pipe(path: Path) -> None:
+    """A named pipe."""
+    if sys.platform == "win32":
+        pytest.skip("Windows has no pipes of this kind")
+    os.mkfifo(path)

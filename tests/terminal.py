@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import struct
 import subprocess
 import sys
-import termios
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,8 +26,12 @@ class Terminal:
         self, *arguments: str, cwd: Path, columns: int = 80, stdout: IO[bytes] | None = None, **environment: str
     ) -> None:
         try:
+            import fcntl
+            import pty
+            import termios
+
             self._ours, theirs = pty.openpty()
-        except OSError as error:  # a container without /dev/pts
+        except (ImportError, OSError) as error:  # Windows, or a container without /dev/pts
             pytest.skip(f"no terminal: {error}")
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         inherited = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -54,3 +56,41 @@ def test_an_array_whose_last_bytes_cannot_be_written_is_an_error(tmp_path: Path)
     save_array(tmp_path / "b.npy", np.arange(600))
     np.save(tmp_path / "c.npy", np.arange(600))
     assert (tmp_path / "b.npy").read_bytes() == (tmp_path / "c.npy").read_bytes()
+
+
+def refuse(times: int, monkeypatch: pytest.MonkeyPatch, winerror: int | None) -> list[Path]:
+    """Let so many renames fail, as on Windows where the target is open; those tried."""
+    tried: list[Path] = []
+
+    def replace(self: Path, target: Path, rename: Callable[[Path, Path], Path] = Path.replace) -> Path:
+        tried.append(target)
+        if len(tried) <= times:
+            error = PermissionError(errno.EACCES, "in use", str(target))
+            error.winerror = winerror  # type: ignore[attr-defined,unused-ignore]
+            raise error
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    return tried
+
+
+def test_a_file_that_windows_says_is_open_is_replaced_once_it_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_text("old")
+    tried = refuse(2, monkeypatch, winerror=32)
+    replace_file(tmp_path / "a", "new")
+    assert ((tmp_path / "a").read_text(), len(tried)) == ("new", 3)
+
+
+@pytest.mark.parametrize(("winerror", "attempts"), [(None, 1), (5, 3)])
+def test_a_file_that_cannot_be_replaced_is_left_and_nothing_beside_it(
+    winerror: int | None, attempts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ncs.files.REPLACE_ATTEMPTS", 2)
+    (tmp_path / "a").write_text("old")
+    tried = refuse(9, monkeypatch, winerror)
+    with pytest.raises(PermissionError):
+        replace_file(tmp_path / "a", "new")
+    assert ([path.name for path in tmp_path.iterdir()], len(tried)) == (["a"], attempts)
+    assert (tmp_path / "a").read_text() == "old"

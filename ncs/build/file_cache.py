@@ -52,6 +52,8 @@ DECIDES_DOCUMENTS = ("java_frontend", "outside", "store_code", "deduplicate")
 """Settings that do."""
 RACY = 2_000_000_000
 """Nanoseconds before reading began in which a file may have changed without a new mtime (FAT: 2 s)."""
+FASTTEXT = ("fasttext", "fasttext-community")
+"""Distributions of the same module; one that is compiled during installation, one in wheels."""
 
 
 class FileCache:
@@ -271,8 +273,10 @@ def made_by() -> str:
 
 
 def installed_version(distribution: str) -> str | None:
-    """The version of an installed distribution; None where it is not."""
+    """The version of an installed distribution, or of another of FASTTEXT; None where there is none."""
     try:
+        if distribution in FASTTEXT:
+            distribution = importlib.metadata.packages_distributions().get("fasttext", [distribution])[0]
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
         return None

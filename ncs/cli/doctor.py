@@ -104,15 +104,22 @@ def _command(*words: str | Path) -> str:
 
 def _check_installation() -> Iterator[Finding]:
     """The program and its libraries, grammars, extras."""
+    from ncs.build.file_cache import FASTTEXT, installed_version
     from ncs.extract.languages import LANGUAGES, installed
 
-    missing = {extra: [name for name in names if _version(name) is None] for extra, names in requirements().items()}
-    if needed := missing.pop("", []):
+    needs = requirements()
+    missing = {extra: [name for name in needs[extra] if installed_version(name) is None] for extra in needs}
+    if needed := [name for name in missing.pop("", []) if name not in FASTTEXT]:
         text = f"required, but not installed: {', '.join(needed)}"
         yield Finding("todo", "program", text, f"pip install {' '.join(needed)}")
     else:
-        version = f"ncs {_version(DISTRIBUTION) or 'not installed'}, Python {platform.python_version()}"
-        yield Finding("ok", "program", ", ".join([version, *(f"{name} {_version(name)}" for name in LIBRARIES)]))
+        version = f"ncs {installed_version(DISTRIBUTION) or 'not installed'}, Python {platform.python_version()}"
+        found = ((name, installed_version(name)) for name in LIBRARIES)
+        libraries = (f"{name} {version}" for name, version in found if version)
+        yield Finding("ok", "program", ", ".join([version, *libraries]))
+    if installed_version("fasttext") is None:
+        text = "fastText is not installed: all word vectors are from LSA"
+        yield Finding("note", "program", text, "pip install fasttext-community")
     absent = [name for name in LANGUAGES if not installed(name)]
     yield Finding("ok", "grammars", f"{len(LANGUAGES) - len(absent)} of {len(LANGUAGES)} languages are installed")
     if absent:
@@ -138,16 +145,6 @@ def requirements() -> dict[str, list[str]]:
         if match := _REQUIREMENT.match(line):
             extras.setdefault(match[2] or "", []).append(match[1])
     return extras
-
-
-def _version(name: str) -> str | None:
-    """The version of an installed distribution; for fasttext, that of any which provides the module."""
-    try:
-        if name == "fasttext":
-            name = metadata.packages_distributions().get(name, [name])[0]
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _check_index(index: Index) -> Iterator[Finding]:

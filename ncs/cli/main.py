@@ -131,8 +131,9 @@ def _options(
 
 def main() -> None:
     """The `ncs` command; without arguments, in a terminal, or with --print first, `ncs tui`. Exits."""
+    encoding = "utf-8" if os.name == "nt" else None  # JSON is; a pipe there has the code page of the system
     for stream in (sys.stdout, sys.stderr):  # what a stream cannot encode is escaped
-        getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+        getattr(stream, "reconfigure", lambda **_: None)(encoding=encoding, errors="backslashreplace")
     terminals = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
     alone = not sys.argv[1:] and terminals and os.environ.get("TERM", "dumb") != "dumb" and find_spec("textual")
     if alone or sys.argv[1:2] == ["--print"]:

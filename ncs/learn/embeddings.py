@@ -82,8 +82,8 @@ class Embeddings:
     ) -> Embeddings:
         """Learn from the words of NCS_FIELDS; the kind of config chooses the method.
 
-        Where fastText cannot learn (diverged, crashed, nothing to read) LSA does, and where that cannot all rows are
-        zero; `notes` say so. folder: for temporary files. Raises BadInput for a bad pretrained file.
+        Where fastText cannot learn (not installed, diverged, crashed, nothing to read) LSA does, and where that cannot
+        all rows are zero; `notes` say so. folder: for temporary files. Raises BadInput for a bad pretrained file.
         """
         from ncs.config import FastTextConfig, LsaConfig
 
@@ -94,7 +94,7 @@ class Embeddings:
             try:
                 vectors, notes = fasttext.train(words, config, track=track, folder=folder)
             except fasttext.TrainingFailedError as error:
-                notes = (f"{str(error)[:1].upper()}{str(error)[1:]}: word vectors are from LSA instead.",)
+                notes = (f"Word vectors are from LSA, as {error}",)
                 config = LsaConfig(dim=config.dim, seed=config.seed)
             else:
                 return cls(vectors, "fasttext", notes)

@@ -1,6 +1,6 @@
 """Word vectors by fastText's skip-gram, learned in a process of its own: memory goes back, crashes stay there.
 
-The module `fasttext` may come from any distribution: fasttext, fasttext-community, fasttext-wheel ...
+The module `fasttext` may come from any distribution: fasttext-community, fasttext, fasttext-wheel ...
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,6 +58,8 @@ def train(
     folder: where temporary files go. Raises TrainingFailedError where fastText cannot learn, BadInput for a pretrained
     file that does not fit.
     """
+    if find_spec("fasttext") is None:
+        raise TrainingFailedError("fastText is not installed: pip install fasttext-community")
     vocabulary = list(words.vocabulary)
     no_number = np.fromiter((not word.isnumeric() for word in vocabulary), np.bool_, len(vocabulary))
     counts = np.zeros(len(vocabulary), np.int64)

@@ -322,4 +322,7 @@ def repository_names(files: Iterable[tuple[str, str, str]]) -> dict[str, str]:
     >>> repository_names([("app", "src/A.java", "/code/app/src/A.java"), ("app", "B.java", "/code/app/B.java")])
     {'/code/app': 'app'}
     """
-    return {place.removesuffix(f"/{path}"): repository for repository, path, place in files}
+    return {
+        place[: -len(path) - 1] if place.replace(os.sep, "/").endswith(f"/{path}") else place: repository
+        for repository, path, place in files
+    }

@@ -23,6 +23,7 @@ from ncs.storage.snapshot import (
     SNAPSHOT,
     STATISTICS,
     TOMBSTONES,
+    WINDOWS,
     Description,
     Hold,
     StoredFile,
@@ -200,7 +201,9 @@ def collect_garbage(folder: Path) -> None:
 
 def _remove_unless_open(path: Path) -> None:
     """Delete it unless a reader has it open (`ncs.storage.snapshot.Hold`); a later commit will delete it then."""
-    with suppress(BlockingIOError), closing(Hold(path, exclusive=True)):
+    with suppress(BlockingIOError, PermissionError), closing(Hold(path, exclusive=True)):
+        if WINDOWS:  # where a reader has it open this is refused; to delete it would take away what else is in it
+            path = path.rename(path.with_suffix(".gone"))
         if path.is_file():
             path.unlink()
         else:

@@ -39,6 +39,7 @@ QUICK_BYTES = 8 << 20
 """Bytes to checksum when an index is opened (7 ms); `verify` reads everything."""
 PENDING = "pending"
 """Key of `counts`: what is still missing from an index committed before its build was complete."""
+WINDOWS = os.name == "nt"
 
 
 class StoredFile(TypedDict):
@@ -243,8 +244,10 @@ class Hold:
     def __init__(self, path: Path, *, exclusive: bool = False) -> None:
         """Raises OSError if it is gone, BlockingIOError if another lock forbids this one."""
         self._descriptor = -1
-        if os.name == "nt":  # Windows keeps open files by itself
-            path.stat()
+        if WINDOWS:  # without such locks, but while a file is open there its folder cannot be renamed
+            if not exclusive:
+                file = path if path.is_file() else next(each for each in sorted(path.rglob("*")) if each.is_file())
+                self._descriptor = os.open(file, os.O_RDONLY)
             return
         import fcntl
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.metadata as metadata
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -110,3 +112,21 @@ def test_extras_and_what_they_need_come_from_the_installed_distribution() -> Non
     assert "numpy" in needed[""]
     assert "fastapi" in needed["server"]
     assert "torch" in needed["unif"]
+
+
+@pytest.mark.parametrize(("names", "shown"), [(["fasttext"], "0.9.3"), (["fasttext-community"], "0.11.9"), ([], "")])
+def test_fasttext_of_any_distribution_is_accepted_and_its_absence_is_only_a_note(
+    names: list[str], shown: str, demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(name: str, of: Callable[[str], str] = metadata.version) -> str:
+        if "fasttext" in name and name not in names:
+            raise metadata.PackageNotFoundError(name)
+        return {"fasttext": "0.9.3", "fasttext-community": "0.11.9"}.get(name) or of(name)
+
+    monkeypatch.setattr(metadata, "packages_distributions", lambda: {"fasttext": names} if names else {})
+    monkeypatch.setattr(metadata, "version", version)
+    found = [finding for finding in diagnose(demo / ".ncs", 0) if finding.about == "program"]
+    text = "fastText is not installed: all word vectors are from LSA"
+    missing = [] if names else [Finding("note", "program", text, "pip install fasttext-community")]
+    assert found[1:] == missing
+    assert (found[0].level, f"fasttext {shown}" in found[0].text) == ("ok", bool(names))

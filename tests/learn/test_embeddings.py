@@ -99,7 +99,7 @@ def test_with_sub_words_rare_words_have_vectors_near_words_spelt_alike() -> None
     ("rate", "method", "note"),
     [
         (100, "fasttext", "fastText diverged; it learned with the rate 20 instead."),
-        (1e30, "lsa", "FastText diverged at every learning rate: word vectors are from LSA instead."),
+        (1e30, "lsa", "Word vectors are from LSA, as fastText diverged at every learning rate"),
     ],
 )
 def test_training_that_diverges_is_repeated_slower_and_left_to_lsa_if_it_always_does(
@@ -208,8 +208,18 @@ def test_a_crash_of_fasttext_leaves_it_to_lsa(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(fasttext, "JOB", "elsewhere.json")  # what the worker looks for is not there
     embeddings = Embeddings.train(topics(100), QUICK)
     assert embeddings.method == "lsa"
-    assert "FileNotFoundError" in embeddings.notes[0]
-    assert embeddings.notes[0].endswith("word vectors are from LSA instead.")
+    assert embeddings.notes[0].startswith(
+        "Word vectors are from LSA, as fastText ended with status 1: FileNotFoundError"
+    )
+
+
+def test_without_fasttext_lsa_learns_and_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fasttext", None)
+    embeddings = Embeddings.train(topics(100), QUICK)
+    assert embeddings.method == "lsa"
+    assert embeddings.vectors.any(axis=1).all()
+    note = "Word vectors are from LSA, as fastText is not installed: pip install fasttext-community"
+    assert embeddings.notes == (note,)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from pathlib import Path
 
 import psutil
@@ -195,7 +196,7 @@ def test_environment_settings_and_hooks_change_nothing(tmp_path: Path, monkeypat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["app", "hook"]
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only the superuser can give a file away")
+@pytest.mark.skipif(sys.platform == "win32" or os.getuid() != 0, reason="only the superuser can give a file away")
 def test_a_repository_that_belongs_to_somebody_else_is_read(tmp_path: Path) -> None:
     app = bare(tmp_path / "app.git", {"A.java": "a"})
     for path in (app, *app.rglob("*")):

@@ -17,6 +17,7 @@ import pytest
 from ncs.errors import SourceError
 from ncs.sources import git as git_module
 from tests.gitrepo import ENVIRONMENT, bare, commit, git, repository, write
+from tests.rights import make_pipe
 from tests.sources.walked import Walked, walked
 
 SECRET = b"class Secret {}"
@@ -249,7 +250,7 @@ WAITS = ["HEAD", "config", "packed-refs", "commondir", "objects/info/alternates"
 
 
 @pytest.mark.parametrize("name", [*WAITS, "logs/HEAD", "info/exclude", "info/grafts", "shallow"])
-@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "device"])
+@pytest.mark.parametrize("make", [make_pipe, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "device"])
 def test_no_file_of_a_git_directory_is_waited_for(tmp_path: Path, name: str, make: Callable[[Path], None]) -> None:
     root = tmp_path / "root"
     repository(root / "control", {"A.java": "control"})
@@ -281,7 +282,7 @@ def test_no_file_of_a_git_directory_is_waited_for(tmp_path: Path, name: str, mak
     ],
 )
 def test_settings_of_a_repository_change_nothing(tmp_path: Path, settings: str) -> None:
-    os.mkfifo(tmp_path / "pipe")
+    make_pipe(tmp_path / "pipe")
     app = bare(tmp_path / "app.git", {"A.java": "a"})
     write(app, {"config": settings.format(pipe=tmp_path / "pipe"), "config.worktree": "[include]\n\tpath=/dev/stdin"})
     assert walked(app).data == {"app:A.java": b"a"}

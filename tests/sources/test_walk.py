@@ -16,7 +16,7 @@ import pytest
 from ncs.errors import SourceError
 from ncs.sources import SourceFile, count, walk
 from tests.gitrepo import bare, commit, git, repository, write
-from tests.rights import without_rights
+from tests.rights import make_pipe, without_rights
 from tests.sources.walked import is_java, walked
 
 
@@ -83,7 +83,7 @@ def test_links_and_special_files_are_counted_and_never_opened(tmp_path: Path) ->
     (root / "self").symlink_to("self")
     (root / "Again.java").symlink_to("a/A.java")
     (root / "Nowhere.java").symlink_to("missing.java")
-    os.mkfifo(root / "Pipe.java")
+    make_pipe(root / "Pipe.java")
     (tmp_path / "link").symlink_to(root, target_is_directory=True)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(root / "S.java"))
@@ -102,7 +102,7 @@ def bind(path: Path) -> None:
 
 
 ODD: dict[str, Callable[[Path], object]] = {
-    "pipe": os.mkfifo,
+    "pipe": make_pipe,
     "socket": bind,
     "folder": Path.mkdir,
     **{target: partial(Path.symlink_to, target=target) for target in ("/dev/zero", "/dev/tty", "loop", "..")},

@@ -19,6 +19,7 @@ import pytest
 from ncs.workers import Workers
 from tests.fuzz import index as fuzz
 from tests.fuzz.harness import check_case
+from tests.rights import make_pipe
 
 SEGMENT = "segments/000001"
 
@@ -101,11 +102,11 @@ ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELEC
         with_sql(f"DROP TABLE labels; CREATE VIEW labels AS {ENDLESS}"),
         with_sql("UPDATE documents SET body = ?", fuzz.bomb()),
         with_sql("UPDATE documents SET name = x'07'"),
-        with_other(f"{SEGMENT}/vocabulary.npy", os.mkfifo),
+        with_other(f"{SEGMENT}/vocabulary.npy", make_pipe),
         with_other(f"{SEGMENT}/bm25/rows.npy", lambda path: path.symlink_to("/dev/stdin")),
         with_other("statistics/000001/languages.json", lambda path: path.symlink_to("/dev/stdin")),
-        with_other("tuned.json", os.mkfifo),
-        with_other("snapshot.json", os.mkfifo),
+        with_other("tuned.json", make_pipe),
+        with_other("snapshot.json", make_pipe),
         with_array("words.offsets.npy", lambda offsets: offsets.__setitem__(slice(1, None, 2), offsets[-1])),
         with_array("bm25/rows.npy", lambda rows: rows.__setitem__(slice(None), 2**31 - 1)),
         with_array("uses/ids.npy", lambda ids: ids.__setitem__(slice(None), -(2**31))),

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 
@@ -208,6 +208,28 @@ def test_a_write_beyond_the_limit_of_file_sizes_is_one_line_too(tmp_path: Path) 
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert open_snapshot(tmp_path, text_of, verify=True) == "old"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="it says which files are open")
+def test_on_windows_what_a_reader_has_open_stays_whole_until_a_later_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rename(self: Path, target: Path, rename: Callable[[Path, Path], Path] = Path.rename) -> Path:
+        if any(str(each.resolve()).startswith(str(self)) for each in Path("/proc/self/fd").iterdir()):
+            raise PermissionError(13, "in use", str(self))  # as Windows for a folder with an open file
+        return rename(self, target)
+
+    monkeypatch.setattr("ncs.storage.snapshot.WINDOWS", True)
+    monkeypatch.setattr("ncs.storage.commit.WINDOWS", True)
+    monkeypatch.setattr(Path, "rename", rename)
+    build(tmp_path, "one")
+    before = names(tmp_path)
+    with open_snapshot(tmp_path, lambda snapshot: snapshot) as reader:
+        build(tmp_path, "two")
+        assert set(names(tmp_path)) >= set(before)
+        assert text_of(reader) == "one"
+    ((segment, _),) = build(tmp_path, "three").segments
+    assert names(tmp_path) == files(int(segment))
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ from ncs.storage.snapshot import SNAPSHOT, find_index, read_description
 from ncs.storage.trust import KEY_BYTES, UNSIGNED, distrust, is_own, key_file, stored_root
 from tests.command import invoke
 from tests.corpus import QUICK
+from tests.rights import make_pipe
 from tests.snapshots import change
 from tests.storage import small_index
 
@@ -199,7 +200,7 @@ def _make_link(path: Path) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        Path.mkdir, _make_link, os.mkfifo, lambda path: path.write_bytes(bytes(KEY_BYTES - 1)),
+        Path.mkdir, _make_link, make_pipe, lambda path: path.write_bytes(bytes(KEY_BYTES - 1)),
         lambda path: path.write_bytes(b""), lambda path: path.write_bytes(bytes(1 << 20)),
     ],
 )  # fmt: skip
