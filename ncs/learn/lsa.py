@@ -59,8 +59,8 @@ def _decompose(matrix: Any, dim: int, iterations: int, seed: int) -> tuple[Matri
     """
     wide = matrix.shape[0] < matrix.shape[1]
     tall = matrix.T if wide else matrix
-    normal = np.random.RandomState(seed).normal  # noqa: NPY002  (of indexes that exist)
-    basis = normal(size=(tall.shape[1], dim + OVERSAMPLES)).astype(np.float32)
+    draw = np.random.RandomState(seed)  # as scikit-learn did, for the same vectors
+    basis = draw.normal(size=(tall.shape[1], dim + OVERSAMPLES)).astype(np.float32)
     for _ in range(iterations):
         basis = _orthonormal(tall.T @ (tall @ basis))
     left = _orthonormal(tall @ basis)
@@ -74,7 +74,8 @@ def _decompose(matrix: Any, dim: int, iterations: int, seed: int) -> tuple[Matri
 def _orthonormal(vectors: Matrix) -> Matrix:
     """An orthonormal basis of the space of these columns."""
     squares, rotation = _gram(vectors)
-    return vectors @ (rotation / np.sqrt(squares)).astype(np.float32)
+    basis: Matrix = vectors @ (rotation / np.sqrt(squares)).astype(np.float32)
+    return basis
 
 
 def _gram(vectors: Matrix) -> tuple[Any, Any]:

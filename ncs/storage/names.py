@@ -185,8 +185,8 @@ def query_symbols(text: str) -> list[Symbol]:
 @dataclass(frozen=True, slots=True)
 class DefinitionTable(ArrayTable):
     """Folded name -> its definitions: rows int32 [n_definitions], offsets int64 [len(names) + 1]; and of each
-    definition the CRC-32 of its name as spelled and of its innermost scope, folded (0: none), uint32: enough to compare.
-    On disk in `<segment>/definitions/`.
+    definition the CRC-32 of its name as spelled and of its innermost scope, folded (0: none), uint32: enough to
+    compare. On disk in `<segment>/definitions/`.
     """
 
     names: Vocabulary
