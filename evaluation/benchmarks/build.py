@@ -1,4 +1,4 @@
-"""A whole build beside its floors (bare parsing, fastText alone, one FAISS index) and beside bm25s.
+"""A whole build beside its floors (imports, bare parsing, fastText alone, one FAISS index) and beside bm25s.
 
 Every part runs in a process of its own, one after the other. fastText reads the words of the build, bm25s tokenizes and
 indexes the code of its documents.
@@ -29,6 +29,8 @@ from evaluation.reports import markdown_table
 from ncs.config import BuildConfig
 from ncs.index import Index
 
+FLOORS = ("imports", "parse", "fasttext", "faiss")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folders", nargs="+", type=Path)
@@ -48,6 +50,7 @@ def run(options: argparse.Namespace) -> Report:
         index = Path(room) / "index"
         command = (*NCS, "build", *folders, "-i", index, "-q", "--workers", options.workers)
         measure("ncs", partial(run_command, *command))
+        measure("imports", partial(run_command, sys.executable, "-c", "import numpy, scipy"))
         for name, part in PARTS.items():
             measure(name, partial(in_process, part, folders, index))
         with Index.load(index) as opened:
@@ -58,7 +61,7 @@ def run(options: argparse.Namespace) -> Report:
 
 def table(report: Report) -> str:
     seconds = report["seconds"]
-    floors = {unit: sum(seconds[part][unit] for part in ("parse", "fasttext", "faiss")) for unit in ("wall", "cpu")}
+    floors = {unit: sum(seconds[part][unit] for part in FLOORS) for unit in ("wall", "cpu")}
     rows = [
         [name, f"{each['wall']:,.1f}", f"{each['cpu']:,.1f}", f"{seconds['ncs']['cpu'] / max(each['cpu'], 1e-9):.2f}"]
         for name, each in {**seconds, "floors": floors}.items()

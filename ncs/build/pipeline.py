@@ -12,8 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from ncs.build.head_weight import weigh_head
 from ncs.build.ingest import Collector, MovedError, ingest, pack_batch
 from ncs.build.memory import check_memory, expected_size, reader_processes
 from ncs.build.request import Request
-from ncs.config import BuildConfig
+from ncs.config import BuildConfig, FastTextConfig, LsaConfig
 from ncs.errors import BadInput, NcsError
 from ncs.extract.readers import count_text_files, grammar_notes, skip_reason
 from ncs.learn.confidence import TUNED
@@ -64,7 +66,7 @@ SPACE = 4
 CHUNK = 2_000
 """Documents of `build_of` packed at a time."""
 EARLY = 2_000
-"""Documents from which on a first build answers by words while embeddings are still being learned."""
+"""Documents from which on a first build answers by words while fastText still learns; LSA takes seconds."""
 NAMED_FILES = 100
 """Broken and failed files that a snapshot names, each."""
 NO_TOMBSTONES: NDArray[np.int64] = np.zeros((0, 2), np.int64)
@@ -105,6 +107,7 @@ def build(request: Request, folder: Path, *, keep_vectors: bool = False, use_cac
     try:
         with open_writer(folder, needed_bytes=SPACE * size, anew=True) as writer, ExitStack() as stack:
             segment, step = writer.new_folder(SEGMENTS), _Build(writer, request, rankers, skipped, keep_vectors)
+            Thread(target=import_module, args=("scipy.sparse",)).start()  # takes .2 s, while processes read files
             with step.clock("extract"):
                 cache = _open_cache(folder, request, stack) if use_cache and request.ingest is None else None
                 collected = _read_sources(request, skipped, segment, cache, total, began)
@@ -202,10 +205,12 @@ class _Build:
         if self.request.roots:
             collected.files_read.save(segment / FILES)
         counts = self._counts(segment, words)
-        if self.request.roots and self.writer.previous is None and len(words) >= EARLY:
+        learner = self._learner(words, segment)
+        slow = isinstance(learner, FastTextConfig) and len(words) >= EARLY
+        if slow and self.request.roots and self.writer.previous is None:
             segment, statistics = self._commit_early(segment, statistics, words, counts)
         with self.clock("embeddings"):
-            embeddings, training = self._embeddings(words, segment)
+            embeddings, training = self._embeddings(words, segment, learner)
             embeddings.save(statistics)
         with DocumentTable(segment / NAME) as documents:
             for ranker in [*dense_rankers(self.request.config), *self.rankers]:
@@ -262,16 +267,21 @@ class _Build:
         without = ["embeddings.npy", "embeddings.json", *names]
         return following, self.writer.copy_folder(statistics, following.name, without=without)
 
-    def _embeddings(self, words: WordTable, segment: Path) -> tuple[Embeddings, dict[str, object]]:
+    def _learner(self, words: WordTable, segment: Path) -> FastTextConfig | LsaConfig:
+        """The settings that word vectors are learned with."""
+        config, roles = self.request.config, FileRoleTable.load(segment / FOLDER)
+        files = roles.file[words.learned(0, len(words))]
+        return choose(config.embeddings, roles.repository[files], config.fasttext, config.lsa)
+
+    def _embeddings(
+        self, words: WordTable, segment: Path, learner: FastTextConfig | LsaConfig
+    ) -> tuple[Embeddings, dict[str, object]]:
         """Embeddings trained on these words, or those of the index; and figures about the training."""
         if self.keep_vectors:
             with open_snapshot(self.writer.folder, lambda snapshot: snapshot) as snapshot:
                 embeddings = reuse_embeddings(snapshot.statistics, words)
                 training = dict(snapshot.description.counts.get("training") or {})
                 return embeddings, {**training, "without_vector_now": share_without_vector(words, embeddings)}
-        config, roles = self.request.config, FileRoleTable.load(segment / FOLDER)
-        files = roles.file[words.learned(0, len(words))]
-        learner = choose(config.embeddings, roles.repository[files], config.fasttext, config.lsa)
         embeddings = Embeddings.train(words, learner, track=self.request.track, folder=segment)
         share = share_without_vector(words, embeddings)
         return embeddings, {"documents": len(words), "without_vector": share, "without_vector_now": share}

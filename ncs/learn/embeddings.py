@@ -12,7 +12,7 @@ import numpy as np
 
 from ncs.errors import reading
 from ncs.files import map_array, read_json, save_array
-from ncs.learn.tfidf import CHUNK, term_counts, unit_rows
+from ncs.learn.tfidf import CHUNK, unit_rows
 from ncs.progress import Track, silent
 from ncs.text.vocabulary import Vocabulary
 from ncs.types import NCS_FIELDS
@@ -86,6 +86,7 @@ class Embeddings:
         all rows are zero; `notes` say so. folder: for temporary files. Raises BadInput for a bad pretrained file.
         """
         from ncs.config import FastTextConfig, LsaConfig
+        from ncs.learn import lsa
 
         notes: tuple[str, ...] = ()
         if isinstance(config, FastTextConfig):
@@ -98,7 +99,7 @@ class Embeddings:
                 config = LsaConfig(dim=config.dim, seed=config.seed)
             else:
                 return cls(vectors, "fasttext", notes)
-        vectors = _lsa(words, config)
+        vectors = lsa.train(words, config)
         if vectors.any():
             return cls(vectors, "lsa", notes)
         return cls(vectors, "none", (*notes, "No word has a vector: only the words themselves can be searched."))
@@ -139,32 +140,6 @@ class Embeddings:
         order = np.argsort(-similarity, kind="stable")[:n].tolist()
         chance = np.quantile(pairs, CHANCE)
         return [(vocabulary.word(int(learned[i])), float(similarity[i])) for i in order if similarity[i] > chance]
-
-
-def _lsa(words: WordTable, config: LsaConfig) -> Matrix:
-    """Vectors [len(vocabulary), d], d <= dim: each word's row of the right singular vectors of the TF-IDF matrix, the
-    components weighted (`LsaConfig.power`).
-
-    Zero rows for numbers and words under min_count; all zero where nothing can be learned.
-    """
-    from sklearn.decomposition import TruncatedSVD
-    from sklearn.feature_extraction.text import TfidfTransformer
-
-    counts = term_counts(words, 0, len(words))[words.learned(0, len(words))]
-    in_documents = np.bincount(counts.indices, minlength=counts.shape[1])
-    number = np.fromiter((word.isnumeric() for word in words.vocabulary), np.bool_, len(words.vocabulary))
-    learned = np.flatnonzero((in_documents >= config.min_count) & ~number)
-    dim = min(config.dim, len(learned), counts.shape[0])
-    vectors = np.zeros((len(words.vocabulary), max(1, dim)), np.float32)
-    if len(learned) == 1:
-        vectors[learned] = 1
-    elif dim:
-        weights = TfidfTransformer(sublinear_tf=True).fit_transform(counts[:, learned])
-        svd = TruncatedSVD(dim, n_iter=config.iterations, random_state=config.seed)
-        with np.errstate(all="ignore"):  # it divides by the total variance, which one document does not have
-            svd.fit(weights)
-        vectors[learned] = (svd.components_ * svd.singular_values_[:, None] ** config.power).T
-    return np.nan_to_num(vectors, nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def reuse_embeddings(statistics: Path, words: WordTable) -> Embeddings:

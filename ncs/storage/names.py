@@ -6,6 +6,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -40,6 +41,8 @@ USED: tuple[Field, ...] = ("calls", "types", "enums")
 LONGEST = 80  # characters; longer names are generated
 SHORT = 3
 """Shorter names are not matched as prefixes."""
+FOLDED_NAMES = 1 << 14
+"""Names remembered while a table is made: many documents have the same name or scope."""
 MOST = 2_000
 """At most so many definitions of one name are compared."""
 
@@ -191,8 +194,8 @@ def query_symbols(text: str) -> list[Symbol]:
 @dataclass(frozen=True, slots=True)
 class DefinitionTable(ArrayTable):
     """Folded name -> its definitions: rows int32 [n_definitions], offsets int64 [len(names) + 1]; and of each
-    definition the CRC-32 of its name as spelled and of its innermost scope, folded, uint32: enough to compare.
-    On disk in `<segment>/definitions/`.
+    definition the CRC-32 of its name as spelled and of its innermost scope, folded (0: none), uint32: enough to
+    compare. On disk in `<segment>/definitions/`.
     """
 
     names: Vocabulary
@@ -206,12 +209,14 @@ class DefinitionTable(ArrayTable):
         """Make the table from (name, qualified name, kind) of every row; those without their own name are left out."""
         numbers: dict[str, int] = {}  # each distinct name once: a definition takes sixteen bytes
         rows, keys, spelled, scopes = array("i"), array("i"), array("I"), array("I")
+        key_of, scope_crc = lru_cache(FOLDED_NAMES)(folded), lru_cache(FOLDED_NAMES)(_folded_crc)
         for row, (name, qualified, kind) in enumerate(definitions):
-            if kind not in _NAMELESS and (key := folded(name)):
+            if kind not in _NAMELESS and (key := key_of(name)):
                 rows.append(row)
                 keys.append(numbers.setdefault(key, len(numbers)))
                 spelled.append(spelling_of(name))
-                scopes.append(_scope(qualified))
+                scope = qualified.rpartition(".")[0].rpartition(".")[2]
+                scopes.append(scope_crc(scope) if scope else 0)
         names, ids = Vocabulary.numbered(numbers)
         owners = ids[np.array(keys, np.int32)]
         order = np.argsort(owners, kind="stable")
@@ -292,12 +297,6 @@ _NAMELESS = frozenset({"initializer", "block", "section"})
 def spelling_of(name: str) -> int:
     """The CRC-32 of a name as spelled."""
     return crc32(name.encode("utf-8", "replace"))
-
-
-def _scope(qualified_name: str) -> int:
-    """The CRC-32 of the innermost scope, folded; 0 for a name without one."""
-    scope = qualified_name.rpartition(".")[0].rpartition(".")[2]
-    return _folded_crc(scope) if scope else 0
 
 
 def _folded_crc(name: str) -> int:

@@ -73,7 +73,7 @@ def contents(root: Path) -> dict[Path, tuple[bytes, int]]:
     [
         ("cold .ncs --rounds 1 --queries", "cold", "import numpy, faiss, ncs query"),
         ("query .ncs --rounds 1 --queries", "milliseconds", "hybrid, bm25, ncs_centred, FAISS, brute force, bm25s"),
-        ("build repos --workers 1", "seconds", "ncs, parse, fasttext, faiss, bm25s"),
+        ("build repos --workers 1", "seconds", "ncs, imports, parse, fasttext, faiss, bm25s"),
         ("update .ncs repos --files 1 --rounds 1", "seconds", "1 changed, nothing changed"),
     ],
 )

@@ -28,6 +28,7 @@ from ncs.build import pipeline, update
 from ncs.build.map import Map, make_map
 from ncs.build.pipeline import add_rankers
 from ncs.build.tune import tune
+from ncs.config import BuildConfig
 from ncs.errors import NcsError
 from ncs.index import Index
 from ncs.learn.confidence import TUNED, load_weights
@@ -66,7 +67,7 @@ def build(folder: Path) -> None:
 
 def build_early(folder: Path) -> None:
     pipeline.EARLY = 1
-    build(folder)
+    Index.build(folder.parent / "project", folder, config=BuildConfig(embeddings="fasttext")).close()
 
 
 def update_index(folder: Path) -> None:

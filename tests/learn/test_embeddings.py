@@ -289,6 +289,12 @@ def test_lsa_gives_the_right_singular_vectors_of_the_tf_idf_matrix_times_their_v
     assert embeddings.method == "lsa"
 
 
+def test_lsa_of_documents_that_are_all_alike_has_one_component() -> None:
+    embeddings = Embeddings.train(table(*["doc: open file"] * 9), LsaConfig(dim=5))
+    assert np.flatnonzero(embeddings.vectors.any(axis=0)).tolist() == [0]
+    np.testing.assert_allclose(embeddings.vectors[:, 0], np.sqrt(0.5) * 3**0.25, rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["embeddings.npy", "embeddings.json"])
 @pytest.mark.parametrize("content", [b"", b"x", b"{}", b"[]", None])
 def test_damaged_embeddings_are_refused(tmp_path: Path, name: str, content: bytes | None) -> None:
