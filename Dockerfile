@@ -1,4 +1,4 @@
-# An image of ncs for servers, over the project mounted at /code; /home/ncs keeps the key that its indexes are signed with.
+# An image of ncs for servers, over the project mounted at /code; /home/ncs keeps the key that signs its indexes.
 FROM python:3.13-slim
 RUN --mount=type=bind,target=/src,rw pip install --no-cache-dir '/src[languages,mcp,server]' \
     && useradd --create-home ncs && chmod 1777 /home/ncs

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -260,8 +260,14 @@ def _vectors_of_bin(path: str, words: Sequence[str], dim: int) -> tuple[int, Mat
     vectors = np.zeros((len(words), dim), np.float32)
     if (file_dim := model.get_dimension()) == dim:
         for row, word in enumerate(words):
-            vectors[row] = model.get_word_vector(word)
+            vectors[row] = _word_vector(model, word)
     return file_dim, vectors
+
+
+def _word_vector(model: Any, word: str) -> Matrix | float:
+    """The mean of its own vector and its sub-words'; fasttext-community's get_word_vector gives it unit length."""
+    vectors = [model.get_input_vector(id) for id in model.get_subwords(word)[1]]
+    return np.mean(vectors, axis=0, dtype=np.float32) if vectors else 0.0
 
 
 def _check_dim(path: Path, file_dim: int, dim: int) -> None:
@@ -287,7 +293,7 @@ def main() -> int:
     words = Path(WORDS).read_text(encoding="utf-8").split("\n")[:-1]
     vectors = np.zeros((len(words), job["dim"]), np.float32)
     for row, word in enumerate(words):
-        vectors[row] = model.get_word_vector(word)
+        vectors[row] = _word_vector(model, word)
     if not np.isfinite(vectors).all():
         return DIVERGED
     np.save(VECTORS, vectors)
