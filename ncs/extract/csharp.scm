@@ -19,9 +19,6 @@
 (enum_declaration name: (identifier) @class.name) @class
 (namespace_declaration name: (_) @class.name) @class
 
-((attribute name: (_) @_test) @test.member
-  (#match? @_test "^(.*[.])?(Fact|Theory|Test|TestCase|TestCaseSource|TestMethod|DataTestMethod)$"))
-
 (invocation_expression function: (identifier) @calls)
 (invocation_expression function: (generic_name (identifier) @calls))
 (invocation_expression function: (member_access_expression name: (identifier) @calls))
@@ -30,7 +27,8 @@
 (object_creation_expression type: (identifier) @calls)
 (object_creation_expression type: (generic_name (identifier) @calls))
 (object_creation_expression type: (qualified_name name: (identifier) @calls))
-(attribute name: (identifier) @calls)
+(attribute name: (identifier) @calls @test.attribute)
+(attribute name: (qualified_name name: (identifier) @test.attribute))
 
 (parameter name: (identifier) @parameters)
 (parameter_list type: (_) name: (identifier) @parameters)

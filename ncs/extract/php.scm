@@ -20,8 +20,6 @@
 
 ((base_clause . (_) @_test) @test.member
   (#match? @_test "TestCase$"))
-((attribute . (_) @_test) @test.member
-  (#match? @_test "^(.*\\\\)?Test$"))
 ((comment) @_test . (method_declaration) @test
   (#match? @_test "[*][ \t]*@test\\b"))
 
@@ -32,7 +30,7 @@
 (scoped_call_expression name: (name) @calls)
 (object_creation_expression (name) @calls)
 (object_creation_expression (qualified_name (name) @calls .))
-(attribute (name) @calls)
+(attribute (name) @calls @test.attribute)
 
 (simple_parameter name: (variable_name "$" @nothing (name) @parameters))
 (variadic_parameter name: (variable_name "$" @nothing (name) @parameters))

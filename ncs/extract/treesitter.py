@@ -79,6 +79,8 @@ _LETTERS_AND_CALLS = bytes(_CALL if c == ord("(") else _LETTERS[c] for c in rang
 _SEPARATED = [(bytes((tag,)), bytes((tag, 0x20))) for tag in range(_CALL, _OWN_NAME + 1)]
 _BLANK, _NO_BODY = b" \t\r\n\f\0", (b"...", b":", b"pass")
 """What comments and strings are blanked to, and the ends of functions that are only declared."""
+_TEST_ATTRIBUTES = frozenset(b"Fact Theory Test TestCase TestCaseSource TestMethod DataTestMethod".split())
+"""Of C# and PHP. A method may have a hundred attributes: another pattern for each would exceed MATCHES."""
 _SPACED_BRACKET = re.compile(rb" \(")
 _CACHE_SIZE, _MAX_CACHED = 200_000, 100
 """Names in the cache before it is emptied, and bytes of the longest, so that memory stays flat."""
@@ -115,7 +117,7 @@ def read(
         preambles[after_space(source, end)] = preambles.get(start, start)  # where the first one before it starts
     scopes = _scopes(source, captures, language, preambles)
     functions, classes = _functions_and_classes(scopes, tagged, literals, names)
-    file = File(source, comments, language, repository, path, bare, _tests(captures, scopes, preambles))
+    file = File(source, comments, language, repository, path, bare, _tests(source, captures, scopes, preambles))
     documents = documents_of(file, _without_overloads(functions, bare, captures))
     if outside:
         documents += Outlines(file, literals, partial(names.of, tagged)).documents(functions, classes)
@@ -195,11 +197,12 @@ def _strings(captures: Captures) -> list[Span]:
     return [span for span in _spans(captures, "literals") if span[0] not in documenting]
 
 
-def _tests(captures: Captures, scopes: Sequence[Scope], preambles: Mapping[int, int]) -> list[Span]:
+def _tests(source: bytes, captures: Captures, scopes: Sequence[Scope], preambles: Mapping[int, int]) -> list[Span]:
     """Where tests are: what is captured, and what it stands before; classes with tests as members; and by their names
     only where the file uses a library of tests."""
     spans = _spans(captures, "test") + (_spans(captures, "test.by_name") if "test.library" in captures else [])
-    if members := _spans(captures, "test.member"):
+    attributes = [(a, b) for a, b in _spans(captures, "test.attribute") if source[a:b] in _TEST_ATTRIBUTES]
+    if members := _spans(captures, "test.member") + attributes:
         classes = [((start, end), True) for start, end, kind, _ in scopes if kind == CLASS]
         around: list[Span] = []
         for span, is_class in sorted([*classes, *((member, False) for member in members)], key=itemgetter(0)):
