@@ -2,7 +2,7 @@
 
 A section ends at the next heading, of whatever level. One of a few words becomes part of the section above it, a
 heading with nothing below it begins the next section, and a long section is cut between paragraphs. Words of headings
-are names, prose is comments, names that look like code are calls, and others in code blocks are identifiers.
+are names, prose is comments, and names in code blocks are identifiers.
 """
 
 from __future__ import annotations
@@ -39,10 +39,6 @@ _LEFT_OUT = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"[^\W\d]\w*")
-_CODE_NAME = re.compile(
-    r"(?<![^\W_])(?:(?<=[`.:@#])[^\W\d]\w*|[^\W\d]\w*(?=\()|[^\W\d]\w*?(?:[a-z0-9][A-Z]|[^\W_]_)\w*)"
-)
-"""Names after a dot, a colon or a backtick, before a bracket, and in camel or snake case."""
 _SETEXT = re.compile(r" {0,3}(?:(=)={2,}|(-)-{2,})[ \t]*$")
 _NO_PARAGRAPH = ("-", "*", "+", ">", "|", "#", "<", ":")
 _TAG = re.compile(r" {0,3}<h([1-6])\b[^>\n]{0,300}>")
@@ -288,13 +284,9 @@ def _document(file: _File, section: _Section) -> Document:
     *scope, name = section.path
     numbers = range(section.first, section.end)
     prose = (_NO_LANGUAGE.sub(" ", line) for line in file.prose(section.first, section.end))
-    shown = dict.fromkeys(
-        match for number in numbers for match in _CODE_NAME.findall(_NO_LANGUAGE.sub(" ", file.lines[number]))
-    )
     names = (match for number in numbers if number in file.code for match in _NAME.findall(file.lines[number]))
     words: dict[Field, Tokens] = {
-        "name": (name,), "scope": tuple(scope), "comments": tuple(prose),
-        "identifiers": tuple(name for name in names if name not in shown), "calls": tuple(shown),
+        "name": (name,), "scope": tuple(scope), "comments": tuple(prose), "identifiers": tuple(names),
         "path": (file.place,),
     }  # fmt: skip
     lines = [file.lines[number] for number in numbers]

@@ -17,7 +17,6 @@ same file:
     file        its file is named like the query, and has other good candidates
     verbatim    words of a message that are in its literals, in the same order; far more for the quoted phrases that it
                 has (ncs.search.phrases)
-    shown       sections of prose that have the query's words show its name
     frame       a stack trace runs through it, the innermost function first
 
 Proximity and file count by 1 / the effective number of repositories among the candidates, consensus by a gate that
@@ -111,8 +110,8 @@ class Weights:
 class Settings:
     """Other parameters of the ranking, which are not tuned.
 
-    spelling, prose: of ncs.search.question; 0 and 1 turn them off. proximity, verbatim, shown, frame: their weights; 0
-    turns each off.
+    spelling, prose: of ncs.search.question; 0 and 1 turn them off. proximity, verbatim, frame: their weights; 0 turns
+    each off.
     role, section, outline, body, unfinished, saturation: factors of ncs.search.signals; 1 turns each off.
     fold: whether near duplicates are folded. calibrated: whether tuned weights are used.
     """
@@ -121,7 +120,6 @@ class Settings:
     prose: float = PROSE
     proximity: float = 0.05
     verbatim: float = 3.0
-    shown: float = 1.4
     frame: float = 12.0
     role: float = signals.ROLE
     section: float = signals.SECTION
@@ -252,24 +250,19 @@ class HybridRanker(Ranker):
         phrases = PhraseSearch(intent.phrases, self._ready(self._snapshot))
         named = np.concatenate([frames, phrases.rows(postings, code)])
         pool = find_candidates(parts, intent, expansion, max(n, CANDIDATES), weights=weights, named=named, allowed=code)
-        showing = prose = pool.at(np.zeros(0, np.int64))
-        if sections is not None:
-            masks = [sections] if allowed is None else [sections, allowed & sections]
-            found = [
-                find_candidates(
-                    parts, intent, expansion, max(n, SECTIONS), weights=weights, named=phrases.rows(postings, mask),
-                    allowed=mask, dense=not len(pool.rows),
-                )
-                for mask in masks
-            ]  # fmt: skip
-            showing, prose = found[0], found[-1]
         ranking, answer = Ranking([], []), -1
         if len(pool.rows):
-            ranking = self._score_signals(analysis, pool, text, frames, phrases, weights, settings, showing=showing)
-        if len(prose.rows):
+            ranking = self._score_signals(analysis, pool, text, frames, phrases, weights, settings)
+        prose = np.zeros(0, np.bool_) if sections is None else sections if allowed is None else allowed & sections
+        if prose.any():
             best = float(pool.lexical.max(initial=0))
-            ranking = self._with_sections(ranking, best, analysis, prose, text, phrases, weights, settings)
-            answer = -1 if asks_where(text) else self._answer(ranking, analysis, cast("Mask", sections))
+            pool = find_candidates(
+                parts, intent, expansion, max(n, SECTIONS), weights=weights, named=phrases.rows(postings, prose),
+                allowed=prose, dense=not ranking.rows,
+            )  # fmt: skip
+            if len(pool.rows):
+                ranking = self._with_sections(ranking, best, analysis, pool, text, phrases, weights, settings)
+                answer = -1 if asks_where(text) else self._answer(ranking, analysis, prose)
         if ranking.rows:
             ranking = replace(ranking, folded=fold and settings.fold)
             ranking = _best(ranking, facts, n, factor=settings.saturation, answer=answer)
@@ -293,12 +286,10 @@ class HybridRanker(Ranker):
         settings: Settings,
         best: float = 0.0,
         evidence: Evidence | None = None,
-        showing: Candidates | None = None,
     ) -> Ranking:
         """The signals and factors of all candidates, ordered by words and meaning, without scores.
 
-        best, evidence: the best score by words, and evidence of others; by default those of the candidates. showing:
-        sections that may show them.
+        best, evidence: the best score by words, and evidence of others; by default those of the candidates.
         """
         parts, facts = self.open_parts, self.open_parts.facts
         base = pool.base(weights.meaning)  # without the head, whose top documents are too alike to vote
@@ -337,11 +328,6 @@ class HybridRanker(Ranker):
                 verbatim *= inside * (verbatim >= signals.MOSTLY)
         features["phrases"] = phrases.shares(rows)
         verbatim = np.maximum(verbatim, PHRASE * features["phrases"])
-        shown = np.zeros(len(rows))
-        if showing:
-            order = np.argsort(-showing.lexical, kind="stable")
-            shares = showing.lexical[order] / max(sum(idf.values()), 1e-9)
-            shown = signals.shown(facts, showing.rows[order], shares, rows)
         near = signals.proximity(words, stems, rows, stem_all(intent.words), idf)
         values = {
             "lexical": (pool.lexical - pool.spelling) / best,
@@ -355,7 +341,6 @@ class HybridRanker(Ranker):
             "definition": weights.definition * features["definition"],
             "proximity": settings.proximity * inside * near,
             "verbatim": settings.verbatim * verbatim,
-            "shown": settings.shown * inside * shown,
             "frame": settings.frame * on_trace,
         }
         outlines, thin = files.outlines_of(rows), signals.thin_bodies(words, rows)

@@ -34,7 +34,6 @@ import numpy as np
 from ncs.search.question import MAX_MESSAGE
 from ncs.storage.arrays import are_in, distinct
 from ncs.storage.file_roles import ASIDE, EXAMPLE, SETTINGS, SOURCE, TEST
-from ncs.storage.names import spelling_of
 from ncs.text.stems import Stems, stem_all
 from ncs.text.tokens import STOP_WORDS
 from ncs.types import FIELDS
@@ -345,31 +344,6 @@ def verbatim(table: WordReader, rows: Rows, words: Sequence[str], weights: Seque
         chained = are_in(ends, starts) | are_in(starts, ends)  # three words in a row
         shared = distinct(np.concatenate([starts[chained], ends[chained]]))
         result[owner] = known[shared].sum() / known.sum()
-    return result
-
-
-SHOWING = 30
-"""Sections whose names count; 10 are no better."""
-
-
-def shown(facts: DocumentFacts, sections: Rows, shares: Scores, rows: Rows) -> Scores:
-    """How well prose shows each row, 0 to 1, [len(rows)]: people say around its name what it does.
-
-    sections: of prose, best first; shares: of the query, that each has. A row has the share of the best section with
-    its name, times the rarity of the name, divided by the root of how many rows have it.
-    """
-    ids, lengths = facts.uses.of(sections[:SHOWING])
-    names = distinct(ids.astype(np.int64))
-    if not len(names):
-        return np.zeros(len(rows))
-    best, n = np.zeros(len(names)), len(facts.uses) + 1
-    np.maximum.at(best, np.searchsorted(names, ids), np.repeat(shares[:SHOWING], lengths))
-    best *= np.log(n / (facts.uses.documents[names] + 1)) / np.log(n)
-    spellings = np.array([spelling_of(facts.uses.names.word(name)) for name in names.tolist()])
-    order, own = np.argsort(spellings), facts.definitions.spellings(rows)
-    nearest = order[np.minimum(np.searchsorted(spellings[order], own), len(order) - 1)]
-    _, kinds, counts = np.unique(own, return_inverse=True, return_counts=True)
-    result: Scores = np.where(spellings[nearest] == own, best[nearest], 0.0) / np.sqrt(counts[kinds])
     return result
 
 

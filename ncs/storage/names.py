@@ -13,16 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
-from ncs.storage.arrays import (
-    ArrayTable,
-    are_below,
-    are_offsets,
-    distinct,
-    gather,
-    gather_several,
-    offsets_of,
-    values_of,
-)
+from ncs.storage.arrays import ArrayTable, are_below, are_offsets, distinct, gather_several, offsets_of, values_of
 from ncs.storage.words import WordTable, batch_words
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary, merge
@@ -214,7 +205,7 @@ class DefinitionTable(ArrayTable):
             if kind not in _NAMELESS and (key := key_of(name)):
                 rows.append(row)
                 keys.append(numbers.setdefault(key, len(numbers)))
-                spelled.append(spelling_of(name))
+                spelled.append(crc32(name.encode("utf-8", "replace")))
                 scope = qualified.rpartition(".")[0].rpartition(".")[2]
                 scopes.append(scope_crc(scope) if scope else 0)
         names, ids = Vocabulary.numbered(numbers)
@@ -253,7 +244,7 @@ class Definitions:
         whole = len(rows) > 0 or len(key) <= SHORT
         if not whole:
             rows, spellings, scopes = self._live([table.names.starting(key) for table in self._tables])
-        spelled = spellings == spelling_of(symbol.name)
+        spelled = spellings == crc32(symbol.name.encode("utf-8", "replace"))
         weights = np.where(spelled, EXACT, FOLDED) if whole else np.full(len(rows), PREFIX)
         if symbol.qualifiers:
             weights += np.where(scopes == _folded_crc(symbol.qualifiers[-1]), QUALIFIED, -QUALIFIED)
@@ -265,17 +256,6 @@ class Definitions:
             weights, rows = weights[mask[rows]], rows[mask[rows]]
         order = np.argsort(rows, kind="stable")
         return rows[order], weights[order]
-
-    def spellings(self, rows: Rows) -> NDArray[np.int64]:
-        """The CRC-32 of each row's name as spelled; -1 for those without one, [len(rows)]."""
-
-        def read(number: int, local: Rows) -> NDArray[np.int64]:
-            table = self._tables[number]
-            by_row = np.full(1 + max(local.max(initial=0), table.rows.max(initial=0)), -1, np.int64)
-            by_row[table.rows] = table.spelled
-            return by_row[local]
-
-        return gather(self._snapshot.firsts, rows, read)
 
     def names(self) -> Iterator[str]:
         """The folded names of all segments, some of them several times."""
@@ -294,10 +274,5 @@ class Definitions:
 _NAMELESS = frozenset({"initializer", "block", "section"})
 
 
-def spelling_of(name: str) -> int:
-    """The CRC-32 of a name as spelled."""
-    return crc32(name.encode("utf-8", "replace"))
-
-
 def _folded_crc(name: str) -> int:
-    return spelling_of(folded(name))
+    return crc32(folded(name).encode("utf-8", "replace"))
