@@ -227,7 +227,7 @@ def test_code_or_documents_are_chosen_in_the_address_and_a_function_is_like_code
     assert (page.input_value("#f-content"), names(page)) == ("code", [name for name in everything if name != "Guide"])
     page.locator("article.hit").first.get_by_role("link", name="More like this").click()
     settled(page, task="like", like=state_of(page)["like"], **at)
-    assert page.locator(".empty h2").inner_text() == "Nothing found"  # and no error: /api/similar takes no content
+    assert page.locator(".empty").count() == 1  # and no error: /api/similar takes no content
     assert page.locator("#f-content").is_disabled()
     page.go_back()
     settled(page, query, content="code", **at)
