@@ -46,7 +46,7 @@ def test_every_benchmark_is_listed_and_an_unknown_one_refused(capsys: pytest.Cap
     assert main([]) == 0
     assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == list(NAMES)
     assert main(["extrac"]) == 2
-    assert capsys.readouterr().err.startswith("benchmark: no benchmark 'extrac'; choose one of: build, ctags")
+    assert capsys.readouterr().err.startswith("benchmark: no benchmark 'extrac'; choose one of: build, cold")
 
 
 def test_extraction_is_counted_by_language(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

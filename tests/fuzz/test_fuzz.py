@@ -43,7 +43,7 @@ def check(case: bytes, room: Path) -> None:
 WRONG = {
     "fail": "AssertionError: one line",
     "crash": "ValueError: invalid literal for int() with base 10: 'x'",
-    "sleep": "TaskTimeout: it took more than 5 seconds",
+    "sleep": "TaskTimeout: no answer within 5 seconds",
     "allocate": "TaskKilled: it took too much memory",
     "die": "TaskKilled: its process died; memory may have run out",
 }

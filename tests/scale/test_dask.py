@@ -219,7 +219,7 @@ def at_work(cluster: Cluster) -> subprocess.Popen[bytes]:
 def too_large(folder: Path) -> Path:
     """What is not read in 150 MB."""
     rng = random.Random(3)
-    for number in range(12):
+    for number in range(24):
         lines = [f"def f{number}_{i}(x):\n    return g{rng.random()}(x, {rng.random()})\n" for i in range(9_000)]
         gitrepo.write(folder, {f"f{number}.py": "".join(lines)})
     return folder

@@ -157,5 +157,5 @@ def test_a_head_over_the_source_reads_the_code_and_needs_it(tmp_path: Path) -> N
         cosine = expected(head().query, [1]) @ expected(head().code, [2, 1, 2])  # open file path open path
         assert dict(ranker.search("file", 5))[row] == pytest.approx(cosine, abs=1e-6)
     bare = Index.of(documents, tmp_path / "bare", config=BuildConfig(store_code=False))
-    with bare, pytest.raises(BadInput, match="build it without --no-store-code"):
+    with bare, pytest.raises(BadInput, match="build it again without --no-store-code"):
         bare.fitted("unif", head=str(tmp_path))
