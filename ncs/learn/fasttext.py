@@ -1,7 +1,7 @@
 """Word vectors by fastText's skip-gram, learned in processes of their own: memory goes back, crashes stay there.
 
 Two models learn side by side, each half of the dimensions of every word, from first vectors of their own: on two cores
-in half the time, as good as one, and the same whatever the number of cores.
+in two thirds of the time of one, as good, and the same whatever the number of cores.
 
 The module `fasttext` may come from any distribution: fasttext-community, fasttext, fasttext-wheel ...
 """
