@@ -12,7 +12,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
@@ -186,12 +186,15 @@ class DocumentTable:
 
     def tests(self, rows: Sequence[int]) -> Mask | None:
         """Whether each row is a test by its syntax; None for a file of an older version, which does not say it."""
-        with self._reading():
-            if not list(self._rows(SELECT_TESTS, (), (int,))):
-                return None
-            tests = self.column("test_row")
-        first, last = (np.searchsorted(tests, rows, side) for side in ("left", "right"))
+        if self._test_rows is None:
+            return None
+        first, last = (np.searchsorted(self._test_rows, rows, side) for side in ("left", "right"))
         return np.asarray(first < last)
+
+    @cached_property
+    def _test_rows(self) -> NDArray[np.int32] | None:
+        with self._reading():
+            return self.column("test_row") if list(self._rows(SELECT_TESTS, (), (int,))) else None
 
     def locations(self, rows: Sequence[int]) -> list[Location]:
         """The locations of documents, in the order of `rows`."""

@@ -324,12 +324,10 @@ def read_description(folder: Path) -> Description:
     except NotADirectoryError:
         raise IndexNotFound(f"{folder} is not a folder; name an index folder with -i") from None
     except OSError as error:
-        what, denied = (
-            f"cannot read {folder / SNAPSHOT} ({error.strerror or error})",
-            isinstance(error, PermissionError),
-        )
-        text = f"{what}; check its permissions" if denied else UNUSABLE.format(what=what, folder=folder)
-        raise IndexFolderError(text) from None
+        what = f"cannot read {folder / SNAPSHOT} ({error.strerror or error})"
+        if isinstance(error, PermissionError):
+            raise IndexFolderError(f"{what}; check its permissions") from None
+        raise IndexFolderError(UNUSABLE.format(what=what, folder=folder)) from None
     except IndexVersion as error:
         raise IndexVersion(UNUSABLE.format(what=f"index {folder} {error}", folder=folder)) from None
     except ValueError as error:
