@@ -117,6 +117,17 @@ def test_words_written_as_one_count_for_both_words() -> None:
     )
 
 
+@pytest.mark.parametrize(("often", "words"), [(400, ("volume",)), (399, ())])
+def test_a_word_that_others_mistyped_too_is_corrected_where_another_has_200_times_its_documents(
+    often: int, words: tuple[str, ...]
+) -> None:
+    corpus = table(*["attach volume"] * often, "attach volme", "detach volme", "attach")
+    postings = build(corpus, weights=dict.fromkeys(FIELDS, 1))
+    found = expand(["attach", "volme"], postings, lambda: list(corpus.vocabulary))
+    assert found.words == words
+    assert "volm" in found.query  # a corrected word is searched for, too
+
+
 @pytest.mark.parametrize(
     ("query", "words"),
     [
