@@ -170,7 +170,8 @@ def run_repository(
     for issue in issues:
         start, seconds = time.perf_counter(), 0.0
         if issue.revision != revision:
-            tree.check_out(issue.revision)
+            for line in tree.check_out(issue.revision):
+                say(f"{issue.id}: {line}")
             start = time.perf_counter()
             if build is None:
                 with Index.build(tree.folder, folder / "index") as index:

@@ -55,19 +55,29 @@ class WorkTree:
             name = self.folder.name
             raise BadInput(f"{name} has no commit {revision}; fetch it, or leave the rows at it out") from None
 
-    def check_out(self, revision: str) -> None:
-        """The files of a commit, and nothing else."""
-        self._git("checkout", "-q", "--force", "--detach", revision, "--")
+    def check_out(self, revision: str) -> list[str]:
+        """The files of a commit, and nothing else; returns the errors for those that the mirror does not have (it may
+        lack the largest). What is the same at both commits is not written."""
+        self._git("read-tree", "-m", revision)
+        self._git("update-ref", "--no-deref", "HEAD", revision)
         self._git("clean", "-q", "-ffdx")
+        absent = self._run("checkout-index", "-a", "-f", "-q", "-u").stderr.decode("utf-8", "replace").splitlines()
+        if wrong := [line for line in absent if not line.startswith("error: unable to read sha1 file of ")]:
+            raise BadInput(f"git cannot check out {self.folder.name} ({wrong[0]}); see what is wrong with: git fsck")
+        self._run("update-index", "-q", "--refresh")  # a file that is not there is an error of checkout-index
+        return absent
 
     def _git(self, *arguments: str) -> str:
+        result = self._run(*arguments)
+        if result.returncode:
+            message = " ".join(result.stderr.decode("utf-8", "replace").split())
+            raise BadInput(f"git {arguments[0]} failed in {self.folder}: {message}; see what is wrong with: git fsck")
+        return result.stdout.decode("utf-8", "replace")
+
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | _ENVIRONMENT
         command = ["git", "-C", str(self.folder), *arguments]
         try:
-            result = subprocess.run(command, env=environment, capture_output=True, check=False)
+            return subprocess.run(command, env=environment, capture_output=True, check=False)
         except OSError as error:
             raise BadInput(f"cannot run git ({error.strerror}); install it") from None
-        if result.returncode:
-            message = result.stderr.decode("utf-8", "replace").strip()
-            raise BadInput(f"git {arguments[0]} failed in {self.folder}: {message}; see what is wrong with: git fsck")
-        return result.stdout.decode("utf-8", "replace")
