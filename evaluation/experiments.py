@@ -85,7 +85,7 @@ class Ranked:
     embed_document_ms: float | None = None
     embed_query_ms: float | None = None
     index_bytes: int | None = None
-    ranks: Sequence[Sequence[int]] = ()
+    ranks: Sequence[Sequence[int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
