@@ -154,7 +154,7 @@ def run_repository(
     """Ask about every issue of one repository, in the order of their commits.
 
     objects: of its git directory. folder: where the work tree and the index will lie. every: once so many
-    issues were asked (`asked` counts them), the next index that has updates is compared with a whole build; 0: never.
+    issues were asked (`asked` counts them), the next index that was updated is compared with a whole build; 0: never.
     functions: whether they are judged, too.
     Raises BadInput for a commit that is not there.
     """
@@ -190,7 +190,7 @@ def run_repository(
                 answers[ranker].append(_ask(RANKERS[ranker], index, issue, right[issue.id]))
             latest = {ranker: answers[ranker][-1] for ranker in rankers}
             say(f"{issue.id}: {seconds:.1f} s, {', '.join(f'{r} {_ranks(issue, a)}' for r, a in latest.items())}")
-            if due and len(index.snapshot.segments) > 1:  # after a compaction there is nothing to compare
+            if due and update_seconds:
                 checks.append(_check(issue, tree, index, latest, say))
                 due = False
     assert build is not None
@@ -240,7 +240,7 @@ def _check(issue: Issue, tree: WorkTree, index: Index, latest: Mapping[str, _Ask
                 "built": _accuracies(issue, whole),
             }
     say(f"{issue.id}: {found['missing']} documents missing and {found['extra']} extra after updates")
-    return {"issue": issue.id, **found, "rankings": rankings}
+    return {"issue": issue.id, "segments": len(index.snapshot.segments), **found, "rankings": rankings}
 
 
 def _accuracies(issue: Issue, asked: _Asked) -> dict[str, float]:

@@ -56,8 +56,9 @@ def sentence(updates: Mapping[str, Any]) -> str:
         return f"{text}."
     same = sum(not check["missing"] and not check["extra"] for check in checks)
     sides = [_side(name, checks) for name in checks[0]["rankings"]]
-    compared = f"{len(checks)} indexes with updates against whole builds: the same documents in {same}"
-    return f"{text}. {compared}; {'; '.join(sides)} (with updates / built)."
+    several = sum(check["segments"] > 1 for check in checks)
+    compared = f"{len(checks)} updated indexes against whole builds ({several} of several segments)"
+    return f"{text}. {compared}: the same documents in {same}; {'; '.join(sides)} (updated / built)."
 
 
 def _side(name: str, checks: Sequence[Mapping[str, Any]]) -> str:
