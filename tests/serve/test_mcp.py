@@ -74,9 +74,7 @@ CALLS: dict[str, tuple[str, dict[str, object]]] = {
     "unknown name": ("find_definition", {"name": "fromMars"}),
     "report": (
         "locate",
-        {
-            "report": "`hideSoftKeyboard` leaves the keyboard open\n\nIt is in Keyboards.java; see app/src/Keyboards.java"
-        },
+        {"report": "`hideSoftKeyboard` leaves the keyboard open\n\nSee app/src/Keyboards.java"},
     ),
     "report of nothing": ("locate", {"report": "zzyzx qwertz"}),
     "code": ("find_similar", {"code": "def f(jar):\n    banner = 'x'\n    return jar\n", "code_language": "python"}),
