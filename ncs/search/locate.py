@@ -254,11 +254,7 @@ class Locator:
         stems = self._path_stems
         held = Counter(stem for each in stems for stem in each if stem in wanted)
         rarity = {stem: math.log(len(stems) / count) / math.log(max(2, len(stems))) for stem, count in held.items()}
-        scores = np.array([sum(rarity[stem] for stem in sorted(each & wanted)) for each in stems])
-        for number in np.flatnonzero(scores).tolist():
-            own = _stems(self._paths[number][-1])
-            scores[number] += len(own & wanted) / max(1, len(own))
-        return scores
+        return np.array([sum(rarity[stem] for stem in sorted(each & wanted)) for each in stems])
 
     def _in_trace(self, frames: Rows) -> Scores:
         """1 / the place of each file among those that a trace runs through, innermost first."""
