@@ -31,13 +31,14 @@ class Whole:
         """The share that is over."""
         self._began = time.monotonic()
 
-    def seconds(self) -> float:
-        """How long all of it takes, by what it took so far."""
-        return (time.monotonic() - self._began) / max(self.done, 1e-9)
+    def seconds(self) -> float | None:
+        """How long all of it takes, by what it took so far; None at the beginning."""
+        return (time.monotonic() - self._began) / self.done if self.done else None
 
-    def left(self) -> float:
+    def left(self) -> float | None:
         """Seconds until it ends."""
-        return self.seconds() * (1 - self.done)
+        seconds = self.seconds()
+        return seconds and seconds * (1 - self.done)
 
     def stage(self, track: Track, until: float) -> Track:
         """A Track for the stage that ends when this share is over."""
@@ -49,17 +50,27 @@ class Whole:
 
 
 class Part(Generic[T]):
-    """The items of a stage of a whole, in which it advances by their sizes until this share is over."""
+    """The items of a stage of a whole, in which it advances by their sizes until this share is over.
+
+    waiting: the size of items that were taken and are not finished yet.
+    """
 
     def __init__(
-        self, items: Iterable[T], whole: Whole, until: float, total: float, size: Callable[[T], float] = lambda item: 1
+        self,
+        items: Iterable[T],
+        whole: Whole,
+        until: float,
+        total: float,
+        size: Callable[[T], float] = lambda item: 1,
+        waiting: float = 0,
     ) -> None:
         self.whole = whole
         self._items, self._until, self._total, self._size = items, until, max(total, 1), size
+        self._waiting = waiting
 
     def __iter__(self) -> Iterator[T]:
-        start, over = self.whole.done, 0.0
+        start, over = self.whole.done, -self._waiting
         for item in self._items:
             over += self._size(item)
-            self.whole.done = start + (self._until - start) * min(1, over / self._total)
+            self.whole.done = start + (self._until - start) * min(1, max(0, over) / self._total)
             yield item

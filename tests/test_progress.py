@@ -16,19 +16,19 @@ T = TypeVar("T")
 def test_the_time_left_is_that_of_all_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    whole, estimates = Whole(), list[tuple[float, float]]()
+    whole, estimates = Whole(), list[tuple[float | None, ...]]()
 
     def track(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
         assert isinstance(items, Part)
         for item in items:
             yield item
-            estimates.append((round(items.whole.seconds(), 3), round(items.whole.left(), 3)))
+            estimates.append(tuple(each and round(each, 1) for each in (items.whole.seconds(), items.whole.left())))
 
-    for size in track(Part([30, 10], whole, 0.8, 40, float), "reading"):
+    for size in track(Part([8, 24, 8], whole, 0.8, 32, float, waiting=8), "reading"):
         now += size  # 40 seconds of 50
     for _ in whole.stage(track, 1)(range(2), "learning", total=2):
         now += 5
-    assert estimates == [(50, 20), (50, 10), (50, 5), (50, 0)]
+    assert estimates == [(None, None), (53.3, 21.3), (50, 10), (50, 5), (50, 0)]
 
 
 def test_files_that_are_not_read_do_not_count() -> None:

@@ -107,8 +107,9 @@ def estimates(folders: Sequence[Path], index: Path, workers: int) -> list[tuple[
         for item in items:
             yield item
             now = time.perf_counter() - start
-            if isinstance(items, Part) and (not found or now > found[-1][0] + 0.1):
-                found.append((round(now, 2), round(items.whole.seconds(), 2)))
+            seconds = items.whole.seconds() if isinstance(items, Part) else None
+            if seconds and (not found or now > found[-1][0] + 0.1):
+                found.append((round(now, 2), round(seconds, 2)))
 
     Index.build(folders, index, workers=workers, track=track).close()
     whole = round(time.perf_counter() - start, 2)

@@ -27,6 +27,7 @@ from ncs.build.memory import DOCUMENT_BYTES, check_memory, expected_size, reader
 from ncs.build.request import Request
 from ncs.config import BuildConfig, FastTextConfig, LsaConfig
 from ncs.errors import BadInput, NcsError
+from ncs.extract.pool import CHUNK_BYTES
 from ncs.extract.readers import count_text_files, grammar_notes, skip_reason
 from ncs.learn.confidence import TUNED
 from ncs.learn.embeddings import Embeddings, choose, reuse_embeddings, share_without_vector
@@ -212,7 +213,8 @@ class _Build:
         if request.ingest is None:
             files: Iterable[SourceFile] = request.files(self.skipped, cache.is_unchanged if cache else None)
             if self.whole:
-                files = Part(files, self.whole, self.read, size, lambda file: len(file.data))
+                waiting = (request.workers or 1) * CHUNK_BYTES  # half of what processes have before them
+                files = Part(files, self.whole, self.read, size, lambda file: len(file.data), waiting)
             files = request.track(files, "reading functions", total=total, unit="files")
             home = home_of(segment.parents[1])
             collected = ingest(files, segment, request.config, request.workers, cache, began=began, home=home)
