@@ -109,7 +109,10 @@ class Locator:
         self._snapshot, self._facts, self._postings, self._ranker = snapshot, facts, postings, ranker
         self._files, self.places = documents.files()
         self._paths = [tuple(path.split("/")) for _, path in self.places]
-        self._path_stems = [_stems(path) for _, path in self.places]
+        live = self._files if snapshot.live is None else self._files[snapshot.live]
+        self._path_stems = {
+            number: _stems(self.places[number][1]) for number in distinct(live.astype(np.int64)).tolist()
+        }
 
     def locate(self, text: str, k: int, allowed: Mask | None = None) -> list[LocatedFile]:
         """The best k files. allowed: mask of rows, [n]."""
@@ -251,10 +254,11 @@ class Locator:
     def _called(self, title: str) -> Scores:
         """How much the paths of files are called like the words of a title, the rarer words more."""
         wanted = set(stem_all(content_words(tokenize(title))))
-        stems = self._path_stems
-        held = Counter(stem for each in stems for stem in each if stem in wanted)
-        rarity = {stem: math.log(len(stems) / count) / math.log(max(2, len(stems))) for stem, count in held.items()}
-        return np.array([sum(rarity[stem] for stem in sorted(each & wanted)) for each in stems])
+        held = Counter(stem for each in self._path_stems.values() for stem in each & wanted)
+        n, scores = max(2, len(self._path_stems)), np.zeros(len(self.places))
+        for number, stems in self._path_stems.items():
+            scores[number] = sum(math.log(n / held[stem]) / math.log(n) for stem in sorted(stems & wanted))
+        return scores
 
     def _in_trace(self, frames: Rows) -> Scores:
         """1 / the place of each file among those that a trace runs through, innermost first."""
