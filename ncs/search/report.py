@@ -36,10 +36,10 @@ _TRACE = re.compile(r"Traceback|Exception in thread|panic: |goroutine \d|\s*(?:a
 _URL = re.compile(r"https?://\S+")
 _BLOB = re.compile(r"/(?:blob|tree|raw)/[^/\s]+/([^\s#?)\"'>]+)")
 _QUOTED = re.compile(r"(?<!`)`([^`\n]{1,200})`(?!`)")
-_DOTTED = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#)[^\W\d]\w*)+")
+_DOTTED = re.compile(r"(?<!\w)[^\W\d]\w*(?:(?:\.|::|#)[^\W\d]\w*)+")
 _NAME = re.compile(r"[^\W\d]\w*")
 _HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Za-z]\d*_\w|^_+\w")
-_PATH = re.compile(r"[\w.-]*[\w.\\/-]*\w\.[A-Za-z]{1,5}\b")
+_PATH = re.compile(r"(?<![\w.\\/-])[\w.\\/-]{1,300}\.[A-Za-z]{1,5}\b")
 
 
 @dataclass(frozen=True, slots=True)

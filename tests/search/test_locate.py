@@ -153,6 +153,13 @@ def test_an_update_finds_the_files_that_a_build_finds(project: Path, tmp_path: P
         assert first[0] == "src/shop/basket.py"
 
 
+@pytest.mark.parametrize("text", ["a", "a.", "/a", "`", "a1_", "<!--", "# ", "```\n", "/blob/a", "A b"])
+def test_a_report_of_one_thing_repeated_is_read_at_once(text: str) -> None:
+    report = read_report(text * (MAX_QUERY // len(text)))
+    assert len(report.names) <= 300
+    assert len(report.paths) <= 300
+
+
 @pytest.mark.parametrize(("report", "message"), [(" \n", "nothing to search for"), ("x" * (MAX_QUERY + 1), "32,769")])
 def test_a_report_that_cannot_be_read_is_refused(project: Path, report: str, message: str) -> None:
     with Index.load(project / ".ncs") as index, pytest.raises(BadInput, match=message):
