@@ -75,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--qrels", type=Path, metavar="FILE", help="judgments of the runs: a TREC file or a BEIR folder"
     )
+    parser.add_argument("--by", choices=["size"], help="of the given results: one table, by the corpora's documents")
     parser.add_argument("--readme", action="store_true", help="write the tables of all results into the README")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
     return parser
@@ -87,6 +88,10 @@ def _run(options: argparse.Namespace) -> int:
         sys.stdout.write(comparison.table(compared) + "\n")
         if options.json:
             comparison.write(compared, options.json)
+        return 0
+    if options.by:
+        earlier = [experiments.read(Path(name)) for name in options.corpora]
+        sys.stdout.write(reports.by_size(earlier) + "\n")
         return 0
     results = [each for name in options.corpora for each in _results(name, options)]
     if results:
@@ -103,6 +108,8 @@ def _check(options: argparse.Namespace) -> None:
         raise BadInput("--json (--out) takes the result of one corpus; name one, or omit it")
     if not options.corpora and not options.readme and not options.compare:
         raise BadInput(f"name a corpus: {', '.join(CORPORA)}, or a BEIR folder")
+    if options.by and not all(name.endswith(".json") for name in options.corpora):
+        raise BadInput("--by takes the results of corpora; name their JSON files")
     if options.compare and options.corpora:
         raise BadInput("--compare and corpora cannot be used together; omit one of them")
     if options.ablation and options.ranker:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from evaluation import experiments, updates
@@ -16,6 +17,8 @@ Pair = tuple[str, str]
 """Two systems that a page compares query by query."""
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 """Head and rows."""
+SIZES = (3_000, 10_000, 30_000)
+"""Documents of a corpus, at most, in each class of `by_size` but the last."""
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -142,6 +145,29 @@ def averages(results: Sequence[Experiment]) -> str:
             means = [sum(each.means[name] for each in systems) / len(systems) for name in results[0].measures]
             rows.append([f"{builds[0].settings} {systems[0].system}".strip(), *(f"{value:.3f}" for value in means)])
     return markdown_table(["ranker", *results[0].measures], rows)
+
+
+def by_size(results: Sequence[Experiment]) -> str:
+    """A row per system and class of SIZES: the means, over the questions of all corpora of that size, of the measures
+    that all have.
+    """
+    first, *others = results
+    measures = [name for name in first.measures if all(name in each.measures for each in others)]
+    systems = [result.system for result in first.builds[0].systems]
+    systems = [name for name in systems if all(name in [s.system for s in each.builds[0].systems] for each in others)]
+    rows = []
+    for low, high in pairwise((0, *SIZES, 1 << 62)):
+        members = [each for each in results if low < each.documents <= high]
+        label = f"to {high:,}" if high in SIZES else "more"
+        for system in systems if members else ():
+            found = [(each.corpus, each, each.builds[0].system(system)) for each in members]
+            columns = [
+                {f"{corpus}/{id}": value for corpus, each, own in found for id, value in each.values(own, name).items()}
+                for name in measures
+            ]
+            counts = [str(len(members)), str(sum(len(each.queries) for each in members))]
+            rows.append([label, *counts, system, *map(mean_text, columns)])
+    return markdown_table(["documents", "corpora", "questions", "ranker", *measures], rows)
 
 
 def mean_text(values: Mapping[str, float]) -> str:

@@ -7,7 +7,7 @@ The weight of a word, and other spellings of it, are computed from corpus counts
               about what a function does
     joined    "lower case" also matches `lowercase`, if the corpus has that word
     split     "lowercasein" matches "lowercase in", if the corpus has only the parts
-    similar   "intialize" matches "initialize", the nearest known word
+    similar   "intialize" matches "initialize", the nearest known word, also where somebody else mistyped it so
     short     "env" also matches "environment", and the other way round
 
 A word that the query repeats counts less each time: c times count c * (K3 + 1) / (c + K3), as in Okapi (Robertson et
@@ -62,6 +62,9 @@ SHORTEST_PART, FEWEST = 3, 2
 """Minimum letters of each part of a split word, and minimum documents that have it."""
 ONE_EDIT, TWO_EDITS = 5, 8
 """Minimum letters of a word for one edit, and for two, to be a typo."""
+RARE, TYPO = 2, 200
+"""A word of at most RARE documents that public code does not know is a typo, too, where one of nearly its spelling has
+TYPO times as many: in a large project somebody has mistyped almost any word."""
 LOOKUPS = 5
 """Unknown words looked up per query: each is compared with all words, and pasted text has hundreds."""
 UNJOINED = frozenset({"in", "to", "from", "on", "of", "not", "is", "into"})
@@ -201,8 +204,10 @@ def expand(
     *,
     prose: float = PROSE,
     spelling: float = SPELLING,
+    known: Callable[[str], bool] | None = None,
 ) -> Expansion:
-    """The expansion of a query's words. vocabulary: all words of the corpus, called if a word is unknown.
+    """The expansion of a query's words. vocabulary: all words of the corpus, called if a word is unknown. known:
+    whether public code has a stem, which is then no typo; without it no word of the corpus is taken for one.
 
     prose=1 weights all words equally, spelling=0 adds none.
     """
@@ -214,7 +219,7 @@ def expand(
     }
     if not spelling:
         return Expansion(terms, query)
-    corrections = _corrections(terms, postings, vocabulary)
+    corrections = _corrections(terms, postings, vocabulary, known)
     corrected = {other: spelling for each in corrections.values() for other in each}
     others = {**_short_forms(terms, postings, spelling), **_joined_neighbors(terms, postings, spelling), **corrected}
     new = {
@@ -258,11 +263,19 @@ def _joined_neighbors(terms: Sequence[Term], postings: Postings, spelling: float
 
 
 def _corrections(
-    terms: Sequence[Term], postings: Postings, vocabulary: Callable[[], list[str]]
+    terms: Sequence[Term],
+    postings: Postings,
+    vocabulary: Callable[[], list[str]],
+    known: Callable[[str], bool] | None,
 ) -> dict[str, list[Term]]:
-    """The first LOOKUPS unknown words -> their likely corrections; words without one are left out."""
-    unknown = list(dict.fromkeys(term.word for term in terms if not term.documents))[:LOOKUPS]
-    similar = {word: _split(word, postings) or _nearest(word, postings, vocabulary) for word in unknown}
+    """The first LOOKUPS unknown words, then rare ones -> their likely corrections; words without one are left out."""
+    unknown = [term for term in terms if not term.documents]
+    typos = [term for term in terms if known and 0 < term.documents <= RARE and not known(term.stem)]
+    found = dict(list({term.word: term.documents for term in (*unknown, *typos)}.items())[:LOOKUPS])
+    similar = {
+        word: (not documents and _split(word, postings)) or _nearest(word, postings, vocabulary, TYPO * documents)
+        for word, documents in found.items()
+    }
     return {word: others for word, others in similar.items() if others}
 
 
@@ -275,8 +288,8 @@ def _split(word: str, postings: Postings) -> list[Term]:
     return list(best) if best and min(part.documents for part in best) >= FEWEST else []
 
 
-def _nearest(word: str, postings: Postings, vocabulary: Callable[[], list[str]]) -> list[Term]:
-    """The nearest known word with the same first letter, if any."""
+def _nearest(word: str, postings: Postings, vocabulary: Callable[[], list[str]], fewest: int = 0) -> list[Term]:
+    """The nearest known word with the same first letter, if any, in at least so many documents."""
     from rapidfuzz.distance import OSA
 
     from ncs.text.spelling import nearest_words
@@ -286,4 +299,4 @@ def _nearest(word: str, postings: Postings, vocabulary: Callable[[], list[str]])
     edits = 2 if len(word) >= TWO_EDITS else 1
     similar = nearest_words(word, vocabulary(), count=postings.documents_with)
     typos = [other for other in similar if other[0] == word[0] and OSA.distance(word, other) <= edits]
-    return [term for term in postings.terms(typos[:1]) if term.documents]
+    return [term for term in postings.terms(typos[:1]) if term.documents >= max(1, fewest)]

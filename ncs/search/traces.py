@@ -121,15 +121,22 @@ def _ends_alike(frame: Sequence[str], path: str) -> bool:
 
 
 def _function_of(frame: Frame, locations: Sequence[Location]) -> int | None:
-    """The position of the frame's function; None where neither its name nor its line is here."""
-    words = set(re.findall(r"\w+", frame.text))
+    """The position of the frame's function; None where neither its name nor its line is here.
 
-    def fit(at: int) -> tuple[bool, bool, int]:
+    Lines move from release to release, names seldom do: what the frame's own line names is preferred to what has its
+    line, a function to its class.
+    """
+    texts = frame.text.partition("\n")[2], frame.text
+    own, words = (set(re.findall(r"\w+", text)) for text in texts)
+
+    def fit(at: int) -> tuple[int, bool, bool, int]:
         location = locations[at]
         inside = location.start_line <= frame.line <= location.end_line
-        named = re.split(r"\W+", location.qualified_name)[-1] in words
+        name = re.split(r"\W+", location.qualified_name)
+        named, shared = name[-1] in words, sum(part in own for part in name) if name[-1] in own else 0
         length = location.end_line - location.start_line
-        return inside and named, inside or named, -length if inside else -abs(location.start_line - frame.line)
+        near = -length if inside else -abs(location.start_line - frame.line)
+        return shared, inside and named, inside or named, near
 
     best = max(range(len(locations)), key=fit)
-    return best if fit(best)[1] else None
+    return best if fit(best)[2] else None

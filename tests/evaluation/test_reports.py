@@ -19,7 +19,7 @@ from evaluation.comparison import compare_results
 from evaluation.experiments import Build, Experiment, Ranked, pooled, write
 from evaluation.measures import compare, evaluate, interval
 from evaluation.page import page
-from evaluation.reports import averages, caption, first_ranks, table, tables
+from evaluation.reports import averages, by_size, caption, first_ranks, table, tables
 from ncs.errors import BadInput
 
 
@@ -67,6 +67,29 @@ def test_the_table_of_one_build_shows_means_counts_and_paired_differences_to_bm2
     assert ours[:3] == ["ncs", f"0.438 [{low:.3f}, {high:.3f}]", difference(mrr, answered)]
     assert bm25[2:4] == ["", "3 (75.0%)"]
     assert "5 documents, 4 queries" in caption(result)
+
+
+def test_the_questions_of_corpora_of_one_size_count_alike_and_only_what_all_measured_is_shown() -> None:
+    def result(corpus: str, documents: int, values: Sequence[float]) -> Experiment:
+        systems = [ranked(name, {"mrr": values, corpus: values}) for name in ("bm25", corpus)]
+        return replace(experiment(corpus, systems, queries="abcd"[: len(values)]), documents=documents)
+
+    results = [result("small", 3_000, [1.0, 1.0, 1.0]), result("other", 20, [0.0]), result("large", 30_001, [0.5])]
+    head, *rows = cells_of(by_size(results))
+    assert head == ["documents", "corpora", "questions", "ranker", "mrr"]
+    low, high = interval({"a": 1.0, "b": 1.0, "c": 1.0, "d": 0.0})
+    assert rows == [
+        ["to 3,000", "2", "4", "bm25", f"0.750 [{low:.3f}, {high:.3f}]"],
+        ["more", "1", "1", "bm25", "0.500 [0.500, 0.500]"],
+    ]
+
+
+def test_results_by_size_are_read_from_files_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(experiment("small", [ranked("bm25", {"mrr": [0.5]})], queries="a"), tmp_path / "small.json")
+    assert main(["--by", "size", str(tmp_path / "small.json")]) == 0
+    assert "to 3,000" in capsys.readouterr().out
+    assert main(["--by", "size", "cosqa"]) == 2
+    assert "name their JSON files" in capsys.readouterr().err
 
 
 def test_the_table_of_a_sweep_has_a_row_for_each_of_the_settings_and_a_column_a_system() -> None:

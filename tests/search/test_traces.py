@@ -87,6 +87,11 @@ DOTNET = "System.Exception: full\r\n   at Logger.Emit(Event e) in C:\\build\\cor
         (NODE, ["next"]),
         (DOTNET, ["Logger.Emit"]),
         (PYTHON.replace("line 9, in open_stream", "line 99, in open_stream"), ["Opener.open_stream", "main"]),
+        # an older release, whose lines are those of other functions here, or of the class around
+        (PYTHON.replace("line 9, in open_stream", "line 15, in open_stream"), ["Opener.open_stream", "main"]),
+        (PYTHON.replace("line 14, in main", "line 4, in main"), ["Opener.open_stream", "main"]),
+        (JAVA.replace("Reader.java:3", "Reader.java:1"), ["Reader.read"]),
+        (GO.replace("command.go:4", "command.go:1"), ["Command.Execute"]),
     ],
 )
 def test_the_functions_of_a_trace_lead_innermost_first(index: Index, trace: str, names: list[str]) -> None:
