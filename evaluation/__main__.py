@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from corpora import CORPORA, data_folder, load_corpora
 from corpora.ncs287 import read_questions
-from evaluation import comparison, experiments, outputs, reports
+from evaluation import comparison, experiments, issues, outputs, reports
 from evaluation.experiments import BASELINE, OFF, RESULTS, Experiment, System, grid, pooled, read_system, run_experiment
 from evaluation.measures import parse_measure
 from ncs.errors import BadInput, NcsError
@@ -30,11 +30,18 @@ _FILES = ("json", "csv", "markdown", "html")
 @main_program("evaluate")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 done, 2 an error, with one line on stderr."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments[:1] == ["issues"]:
+        return issues.main(arguments[1:])
     return _run(_parser().parse_args(arguments))
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="bin/evaluate", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="bin/evaluate",
+        description=__doc__,
+        epilog="bin/evaluate issues --help: reports answered by the files that were edited",
+    )
     parser.add_argument(
         "corpora", nargs="*", metavar="CORPUS",
         help=f"{', '.join(CORPORA)}, a BEIR folder, or the JSON of an earlier result, which is shown again",

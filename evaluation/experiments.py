@@ -72,6 +72,7 @@ class Ranked:
     values: measure -> one value per query, in the order of Experiment.queries; None where the measure leaves it out.
     query_ms: milliseconds of each query, search and ids. embed_document_ms, embed_query_ms: of a sample in a batch, as
     CoIR measures; None for a ranker without embeddings. index_bytes: the ranker's own files; None without any.
+    ranks: of each query the rank of every relevant file, 0 where it is not ranked (evaluation.issues).
     """
 
     system: str
@@ -84,13 +85,15 @@ class Ranked:
     embed_document_ms: float | None = None
     embed_query_ms: float | None = None
     index_bytes: int | None = None
+    ranks: Sequence[Sequence[int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
     """One index and its systems. seconds: per stage of the build. peak_memory_bytes: of the building process so far.
 
-    documents: where builds hold different documents; None: the experiment's.
+    documents: where builds hold different documents; None: the experiment's. updates: of an index that was brought from
+    revision to revision, their seconds, and comparisons with whole builds (evaluation.updates).
     """
 
     settings: str
@@ -102,6 +105,7 @@ class Build:
     peak_memory_bytes: int
     systems: Sequence[Ranked]
     documents: int | None = None
+    updates: Mapping[str, Any] | None = None
 
     def system(self, name: str) -> Ranked:
         """A system by name; BadInput for an unknown one."""
@@ -528,7 +532,12 @@ def _pooled_build(builds: Sequence[Build]) -> Build:
         index_bytes=sum(build.index_bytes for build in builds),
         peak_memory_bytes=max(build.peak_memory_bytes for build in builds),
         systems=[_pooled_system(parts) for parts in zip(*(build.systems for build in builds), strict=True)],
+        updates=_pooled_updates([build.updates for build in builds if build.updates is not None]),
     )
+
+
+def _pooled_updates(parts: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]] | None:
+    return {name: [each for part in parts for each in part[name]] for name in parts[0]} if parts else None
 
 
 def _pooled_system(parts: Sequence[Ranked]) -> Ranked:
@@ -542,6 +551,7 @@ def _pooled_system(parts: Sequence[Ranked]) -> Ranked:
         query_ms_p50=round(float(p50), 3),
         query_ms_p95=round(float(p95), 3),
         query_ms=milliseconds,
+        ranks=[ranks for part in parts for ranks in part.ranks],
         values=values,
         means={name: round(sum(column) / len(column), 6) if column else 0.0 for name, column in defined.items()},
         embed_document_ms=_median([part.embed_document_ms for part in parts]),

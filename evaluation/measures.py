@@ -77,7 +77,17 @@ def recall(grades: Sequence[int], ideal: Sequence[int]) -> float:
     return sum(grade > 0 for grade in grades) / len(ideal) if ideal else 0.0
 
 
+def accuracy(grades: Sequence[int], ideal: Sequence[int]) -> float:
+    """1 where every relevant document is ranked: the strict accuracy of issue localisation.
+
+    >>> accuracy([0, 1, 1], [1, 1]), accuracy([0, 1], [1, 1])
+    (1.0, 0.0)
+    """
+    return float(bool(ideal) and sum(grade > 0 for grade in grades) == len(ideal))
+
+
 _FORMULAS: Mapping[str, Formula] = {
+    "acc": accuracy,
     "answered": answered,
     "first_rank": first_rank,
     "mrr": reciprocal_rank,
@@ -87,7 +97,7 @@ _FORMULAS: Mapping[str, Formula] = {
 }
 CHALLENGE = ("ndcg_within", "ndcg_all")
 MEASURES = (
-    "answered@k", "first_rank", "mrr", "mrr@k", "ndcg", "ndcg@k", "map", "map@k", "recall@k", "precision@k",
+    "answered@k", "acc@k", "first_rank", "mrr", "mrr@k", "ndcg", "ndcg@k", "map", "map@k", "recall@k", "precision@k",
     *CHALLENGE,
 )  # fmt: skip
 """The measures of `evaluate`; k is any number from 1."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from evaluation import experiments
+from evaluation import experiments, updates
 from evaluation.experiments import BASELINE, Build, Experiment, Ranked, changed_settings, settings_text
 from evaluation.measures import interval, mean, paired_interval
 from ncs.errors import BadInput
@@ -84,8 +84,9 @@ def table(experiment: Experiment, baseline: str = BASELINE) -> str:
 def _systems_table(experiment: Experiment, build: Build, baseline: str) -> Table:
     measure, *others = experiment.measures
     has_embedding = any(result.embed_document_ms is not None for result in build.systems)
+    has_fit = any(result.fit_seconds is not None for result in build.systems)
     has_size = any(result.index_bytes is not None for result in build.systems)
-    head = ["ranker", f"{measure} [95 %]", f"to {baseline} [95 %]", *others, "fit s", "p50 ms", "p95 ms"]
+    head = ["ranker", f"{measure} [95 %]", f"to {baseline} [95 %]", *others, *["fit s"] * has_fit, "p50 ms", "p95 ms"]
     head += ["embed ms, doc / query"] * has_embedding + ["MiB"] * has_size
     base = experiment.values(build.system(baseline), measure)
     rows = []
@@ -93,7 +94,8 @@ def _systems_table(experiment: Experiment, build: Build, baseline: str) -> Table
         own = experiment.values(result, measure)
         row = [result.system, mean_text(own), difference_text(own, base) if result.system != baseline else ""]
         row += [_cell(experiment, result, name) for name in others]
-        row += ["" if result.fit_seconds is None else f"{result.fit_seconds:.1f}"]
+        if has_fit:
+            row.append("" if result.fit_seconds is None else f"{result.fit_seconds:.1f}")
         row += [f"{result.query_ms_p50:.1f}", f"{result.query_ms_p95:.1f}"]
         if has_embedding:
             document_ms, query_ms = result.embed_document_ms, result.embed_query_ms or 0
@@ -204,12 +206,13 @@ def caption(experiment: Experiment) -> str:
 
 
 def cost(build: Build) -> str:
-    """The cost of a build: seconds per stage, size, memory."""
+    """The cost of a build: seconds per stage, size, memory; and its updates."""
     stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in build.seconds.items())
-    return (
+    text = (
         f"Build{f' with {build.settings}' * bool(build.settings)}: {build.build_seconds:.1f} s ({stages}), "
         f"index {build.index_bytes / 2**20:.1f} MiB, peak memory {build.peak_memory_bytes / 2**20:,.0f} MiB."
     )
+    return text if build.updates is None else f"{text}\n{updates.sentence(build.updates)}"
 
 
 def section(title: str, experiment: Experiment) -> str:

@@ -14,9 +14,11 @@ from ncs.index import Index, Results
 from ncs.learn.confidence import is_confident, likelihood
 from ncs.learn.embeddings import LEAST_DOCUMENTS
 from ncs.search.highlight import excerpt, marked_lines, matched_words, message_lines, query_stems, text_marks
+from ncs.search.locate import reasons_of
 from ncs.search.locate_source import locator_of
 from ncs.search.phrases import lines_with
 from ncs.search.ranking import Ranking
+from ncs.search.report import read_report
 from ncs.search.traces import lines_of, read_trace
 from ncs.storage.filters import Filters
 from ncs.storage.snapshot import FORMAT, PENDING
@@ -150,6 +152,40 @@ def similar_to(
         "notes": [*cautions(index), *([] if hits else [messages.NOTHING_LIKE.format(name=function.qualified_name)])],
         "function": _values(function, ("qualified_name", "path", "start_line", "end_line")),
         "marked": names,
+        "hits": hits,
+    }
+
+
+def locate(index: Index, report: str, k: int = 10, *, code: bool = False, **filters: Any) -> Answer:
+    """Where a bug report is likely to be mended, as `Index.locate`, in the shape of `ask`; `ranker` is "locate".
+
+    A hit is the best function of a file, and has reasons (sentences for people), signals (name -> what it adds to the
+    score) and more: the other good functions of the file, with name and lines.
+    """
+    title, found = read_report(report).title, index.locate(report, k, **filters)
+    weights = index.idf(tokenize(title))
+    hits = []
+    for rank, file in enumerate(found, 1):
+        best, *others = index.documents.documents(file.rows)
+        hit = hit_as_dict(Hit(rank, file.score, best), title, code=code, weights=weights)
+        has = {word: None for document in (best, *others) for word in matched_words(document, title)}
+        hits.append(
+            {
+                **hit,
+                "matched": list(has),
+                "reasons": reasons_of(file, list(has)),
+                "signals": {name: round(value, 4) for name, value in file.signals.items()},
+                "more": [
+                    _values(document, ("qualified_name", "kind", "start_line", "end_line")) for document in others
+                ],
+            }
+        )
+    return {
+        "query": title,
+        "ranker": "locate",
+        "index": str(index.folder),
+        "unknown_words": {},
+        "notes": [*cautions(index), *([] if hits else [messages.NOTHING_FOUND])],
         "hits": hits,
     }
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ncs.progress import Track, silent
+from ncs.progress import Part, Track, silent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -134,22 +134,26 @@ def show_table(title: str, rows: Iterable[Sequence[str]], columns: Sequence[str]
 
 
 def tracker(quiet: bool) -> Track:
-    """Bars with rate and remaining time for stages over a second; nothing where stderr is not a terminal."""
+    """Bars with rate and remaining time for stages over a second; nothing where stderr is not a terminal.
+
+    The remaining time of a stage of longer work is that of all of it.
+    """
     if quiet or not sys.stderr.isatty():
         return silent
 
     def track(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
         bar: Progress | None = None
         due, done = time.monotonic() + 1, 0
+        whole = items.whole if isinstance(items, Part) else None
         try:
             for done, item in enumerate(items, 1):
                 yield item
                 if time.monotonic() > due:
                     if bar is None:
                         bar = _bar(unit)
-                        task = bar.add_task(stage, total=total)
+                        task = bar.add_task(stage, total=total, left=None)
                         bar.start()
-                    bar.update(task, completed=done)
+                    bar.update(task, completed=done, left=whole and whole.left())
                     due = time.monotonic() + 0.1
             if bar is not None:
                 bar.update(task, completed=done, total=done)
@@ -161,6 +165,8 @@ def tracker(quiet: bool) -> Track:
 
 
 def _bar(unit: str) -> Progress:
+    from datetime import timedelta
+
     from rich import progress
     from rich.text import Text
 
@@ -169,6 +175,12 @@ def _bar(unit: str) -> Progress:
             speed = task.finished_speed or task.speed
             return Text(f"{speed:,.{1 if speed < 10 else 0}f} {unit}/s" if speed else "", "dim")
 
+    class Left(progress.TimeRemainingColumn):
+        def render(self, task: progress.Task) -> Text:
+            if task.fields["left"] is None:
+                return super().render(task)
+            return Text(str(timedelta(seconds=int(task.fields["left"]))), "progress.remaining")
+
     return progress.Progress(
         progress.TextColumn("{task.description:<22}"),
         progress.BarColumn(bar_width=24),
@@ -176,6 +188,6 @@ def _bar(unit: str) -> Progress:
         *([Rate()] if unit else []),
         progress.TimeElapsedColumn(),
         progress.TextColumn("left"),
-        progress.TimeRemainingColumn(),
+        Left(),
         console=rich_console(stderr=True),
     )

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ncs.build.request import BeforeCommit, Changes, Ingest
     from ncs.config import BuildConfig
     from ncs.search.explain import Explanation
+    from ncs.search.locate import LocatedFile, Locator
     from ncs.search.ncs import NcsRanker
     from ncs.search.references import Definitions, NameSearch, References
     from ncs.storage.words import Words, WordTable
@@ -320,6 +321,24 @@ class Index:
             chosen = Filters(**filters)
             passes, allowed = self.documents.location_filter(chosen), self.allowed(chosen)
             return similar(function, self._bm25().postings, self.documents, k, passes=passes, allowed=allowed)
+
+    def locate(self, report: str, k: int = 10, **filters: Any) -> list[LocatedFile]:
+        """The files where a bug report is likely to be mended, best first (ncs.search.locate). filters: as in `search`.
+
+        Raises BadInput for an empty report and one that is too long.
+        """
+        check_length(report, "report")
+        if not report.strip():
+            raise BadInput(EMPTY)
+        with self.reading():
+            return self._locator.locate(report, k, self.allowed(Filters(**filters)))
+
+    @cached_property
+    def _locator(self) -> Locator:
+        from ncs.search.locate import Locator
+
+        ranker = self.ranker(DEFAULT_RANKER)
+        return Locator(self.snapshot, self.facts, self.documents, self._bm25().postings, ranker)
 
     def definitions(
         self, name: str, k: int = 10, *, file: str | None = None, prefixes: bool = False, **filters: Any

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Protocol, TypeVar
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 
 
 class Track(Protocol):
-    """Passes items on unchanged; whether it shows a bar or nothing is the caller's choice."""
+    """Passes items on unchanged; whether it shows a bar or nothing is the caller's choice.
+
+    The items of a stage of longer work are a `Part`, which knows how long all of it takes.
+    """
 
     def __call__(self, items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]: ...
 
@@ -17,3 +21,56 @@ class Track(Protocol):
 def silent(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
     """Show nothing."""
     yield from items
+
+
+class Whole:
+    """Work of several stages, each of an expected share of its time."""
+
+    def __init__(self) -> None:
+        self.done = 0.0
+        """The share that is over."""
+        self._began = time.monotonic()
+
+    def seconds(self) -> float | None:
+        """How long all of it takes, by what it took so far; None at the beginning."""
+        return (time.monotonic() - self._began) / self.done if self.done else None
+
+    def left(self) -> float | None:
+        """Seconds until it ends."""
+        seconds = self.seconds()
+        return seconds and seconds * (1 - self.done)
+
+    def stage(self, track: Track, until: float) -> Track:
+        """A Track for the stage that ends when this share is over."""
+
+        def track_part(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
+            return track(Part(items, self, until, total or 0), stage, total=total, unit=unit)
+
+        return track_part
+
+
+class Part(Generic[T]):
+    """The items of a stage of a whole, in which it advances by their sizes until this share is over.
+
+    waiting: the size of items that were taken and are not finished yet.
+    """
+
+    def __init__(
+        self,
+        items: Iterable[T],
+        whole: Whole,
+        until: float,
+        total: float,
+        size: Callable[[T], float] = lambda item: 1,
+        waiting: float = 0,
+    ) -> None:
+        self.whole = whole
+        self._items, self._until, self._total, self._size = items, until, max(total, 1), size
+        self._waiting = waiting
+
+    def __iter__(self) -> Iterator[T]:
+        start, over = self.whole.done, -self._waiting
+        for item in self._items:
+            over += self._size(item)
+            self.whole.done = start + (self._until - start) * min(1, max(0, over) / self._total)
+            yield item

@@ -6,10 +6,11 @@ import multiprocessing
 import os
 import re
 import resource
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -19,6 +20,7 @@ import numpy as np
 from corpora.ncs287 import read_questions
 from evaluation.experiments import all_documents
 from evaluation.machine import commit, machine
+from evaluation.reports import markdown_table
 from ncs.errors import BadInput
 from ncs.extract import LANGUAGES, language_of
 from ncs.extract.languages import installed
@@ -45,6 +47,26 @@ def timed(work: Callable[[], object]) -> Seconds:
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Seconds(round(wall, 3), round(cpu, 3))
+
+
+def interleaved(rounds: Iterable[Mapping[str, Callable[[], object]]]) -> Report:
+    """Median seconds of each part, and its ratio to the first one, the floor; all parts in turn, round by round."""
+    times = [{name: timed(work) for name, work in parts.items()} for parts in rounds]
+    report: Report = {name: {} for name in times[0]}
+    for kind in Seconds._fields:
+        floor = [max(getattr(next(iter(each.values())), kind), 1e-3) for each in times]
+        for name, figures in report.items():
+            seconds = [getattr(each[name], kind) for each in times]
+            ratio = statistics.median(one / other for one, other in zip(seconds, floor, strict=True))
+            figures |= {kind: round(statistics.median(seconds), 3), f"{kind} / floor": round(ratio, 3)}
+    return report
+
+
+def ratio_table(title: str, figures: Report) -> str:
+    """What `interleaved` gives as a table; the first row is the floor."""
+    columns = ("wall", "cpu", "wall / floor", "cpu / floor")
+    rows = [[name, *(f"{each[column]:.2f}" for column in columns)] for name, each in figures.items()]
+    return markdown_table([title, "wall s", "CPU s", *columns[2:]], rows)
 
 
 def run_command(*command: object, found: Collection[int] = (0,), env: Mapping[str, str] | None = None) -> None:

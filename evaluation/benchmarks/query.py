@@ -1,39 +1,37 @@
-"""A query: cold, as of `bin/benchmark cold`; warm, each ranker beside brute-force FAISS and bm25s.
+"""A warm query: each ranker beside its floor, exact search of as many vectors by FAISS, and bm25s.
 
-Warm: one core, one query after the other in one process; of five
-repetitions the fastest counts.
+One core, in one process; all in turn, query by query, of five repetitions the fastest. `bin/benchmark cold`: cold ones.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import statistics
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from evaluation.benchmarks.cold import cold, cold_table
 from evaluation.benchmarks.common import Report, bm25s_of, fastest_ms, in_process, percentiles, read_queries
 from evaluation.reports import markdown_table
 from ncs.index import Index
 
 HITS, K = 10, 100
 """Hits of the default ranker; of the others, as their own benchmarks ask."""
+FLOOR = "FAISS, exact"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("index", type=Path)
     parser.add_argument("--queries", type=Path, required=True, help="a file with one per line, or a QUESTIONS.json")
-    parser.add_argument("--rounds", type=int, default=15, help="cold starts (default %(default)s; 0: none)")
 
 
 def run(options: argparse.Namespace) -> Report:
-    """Cold medians, and the warm milliseconds of every query."""
+    """The milliseconds of every query."""
     texts = read_queries(options.queries)
-    cold_seconds = cold(options.index, texts, options.rounds) if options.rounds else {}
-    return {"queries": len(texts), "cold": cold_seconds, **in_process(warm, options.index, texts)}
+    return {"queries": len(texts), **in_process(warm, options.index, texts)}
 
 
 def warm(folder: Path, texts: Sequence[str]) -> Report:
@@ -57,21 +55,21 @@ def warm(folder: Path, texts: Sequence[str]) -> Report:
         return engine.retrieve(bm25s.tokenize([text], show_progress=False), k=k, show_progress=False)
 
     systems: dict[str, Callable[[str], object]] = {
+        FLOOR: faiss_search,
         "hybrid": partial(index.search, k=HITS),
         "bm25": partial(index.ranker("bm25").search, k=K),
         "ncs_centred": partial(index.ranker("ncs_centred").search, k=K),
-        "FAISS, brute force": faiss_search,
         "bm25s": bm25s_search,
     }
-    milliseconds = {name: [fastest_ms(search, text) for text in texts] for name, search in systems.items()}
-    return {"documents": len(index), "milliseconds": milliseconds}
+    times = [{name: fastest_ms(search, text) for name, search in systems.items()} for text in texts]
+    return {"documents": len(index), "milliseconds": {name: [each[name] for each in times] for name in systems}}
 
 
 def table(report: Report) -> str:
-    lines = [f"{report['documents']:,} documents, {report['queries']:,} queries, one core"]
-    if report["cold"]:
-        lines += ["", cold_table(report["cold"])]
-    rows = [
-        [name, *(f"{p:.2f}" for p in percentiles(values).values())] for name, values in report["milliseconds"].items()
-    ]
-    return "\n".join([*lines, "", markdown_table(["ms", "p50", "p95"], rows)])
+    floor = report["milliseconds"][FLOOR]
+    rows = []
+    for name, values in report["milliseconds"].items():
+        ratio = statistics.median(one / other for one, other in zip(values, floor, strict=True))
+        rows.append([name, *(f"{p:.2f}" for p in percentiles(values).values()), f"{ratio:.2f}"])
+    title = f"{report['documents']:,} documents, {report['queries']:,} queries, one core"
+    return f"{title}\n\n{markdown_table(['ms', 'p50', 'p95', 'p50 / floor'], rows)}"

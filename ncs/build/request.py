@@ -128,13 +128,17 @@ class Difference:
     """The result of `find_changes`.
 
     files: new and changed ones, with their contents. replaced: (repository, path) of changed and removed files.
-    complete: whether all files were checked. began: start of the check in nanoseconds since 1970."""
+    complete: whether all files were checked. began: start of the check in nanoseconds since 1970. skipped: what the
+    walk left out. snapshot: the number of the snapshot that the files were compared with.
+    """
 
     changes: Changes
     files: Sequence[SourceFile]
     replaced: Sequence[tuple[str, str]]
     complete: bool
     began: int
+    skipped: Skipped
+    snapshot: int
 
 
 def find_changes(
@@ -150,14 +154,14 @@ def find_changes(
     paths: files that may have changed, as `ncs watch` names them; None: all are checked.
     seconds: time limit; where it is exceeded, removed files are not reported.
     """
-    began = time.time_ns()
+    began, skipped = time.time_ns(), skipped or Skipped()
     missing = {name: cache.entries[number] for name, number in cache.numbers.items()}
     scope = None if paths is None else Scope.of(map(str, paths))
     request = with_names(request, cache, all_names=scope is not None)
     added, changed = list[tuple[str, str]](), list[tuple[str, str]]()
     files, unchanged, complete = list["SourceFile"](), 0, True
     ends = None if seconds is None else time.monotonic() + seconds
-    for file in request.files(skipped or Skipped(), cache.is_unchanged, scope):
+    for file in request.files(skipped, cache.is_unchanged, scope):
         name = file.repository, file.path
         entry = missing.pop(name, None)
         if file.unchanged or (entry is not None and entry.digest == FileEntry.of(file).digest):
@@ -172,4 +176,5 @@ def find_changes(
     unchanged += 0 if scope is None else len(missing) - len(removed)
     new_names, changed_names, removed_names = (tuple(map("/".join, some)) for some in (added, changed, removed))
     changes = Changes(new_names, changed_names, removed_names, unchanged)
-    return Difference(changes, files, [*changed, *removed], complete, began)
+    number = cache.snapshot.description.number
+    return Difference(changes, files, [*changed, *removed], complete, began, skipped, number)

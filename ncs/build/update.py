@@ -54,6 +54,7 @@ def update(
     workers: int | None = None,
     force: bool = False,
     extend_only: bool = False,
+    found: Difference | None = None,
     track: Track = silent,
     before_commit: BeforeCommit | None = None,
 ) -> Changes:
@@ -62,6 +63,7 @@ def update(
     paths: files that may have changed; None: all are checked. Scores use the statistics of the last build. With many
     tombstones or later segments, or with `compact`, the index is built again as one segment with new statistics;
     fastText vectors are kept unless `retrain`. extend_only: where that is due, nothing is written.
+    found: what was found already, of all files; compared anew where another process has committed since.
     Raises what opening and building an index raise, and BadInput for an index that was not made of files.
     """
     outcome = OVERTAKEN
@@ -76,13 +78,15 @@ def update(
                 track=track,
                 before_commit=before_commit,
             )
-            skipped = Skipped(reason_of=skip_reason)
-            difference = find_changes(cache, request, paths=paths, skipped=skipped)
+            if found is not None and found.snapshot == description.number:
+                difference = found
+            else:
+                difference = find_changes(cache, request, paths=paths, skipped=Skipped(reason_of=skip_reason))
             pending = PENDING in description.counts
             if retrain or compact or pending or not is_reusable(snapshot, request.config):
                 outcome = BUILD_DUE
             elif difference.changes:
-                outcome = _write_update(cache, request, difference, None if paths is not None else skipped)
+                outcome = _write_update(cache, request, difference, None if paths is not None else difference.skipped)
             else:
                 outcome = WRITTEN
     if outcome == BUILD_DUE and not extend_only:

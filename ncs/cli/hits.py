@@ -22,7 +22,17 @@ from ncs.search.highlight import (
     whole,
 )
 from ncs.search.locate_source import SourceLocator, locator_of
-from ncs.serve.terminal import MARK, NAME_MARK, TAB, copies_line, explained_names, heading, light_background, place
+from ncs.serve.terminal import (
+    MARK,
+    NAME_MARK,
+    TAB,
+    copies_line,
+    explained_names,
+    heading,
+    light_background,
+    place,
+    reasons_of_file,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,7 +98,7 @@ def show_plain(
     for hit in answer["hits"]:
         score = hit.get("match") or f"{hit['score']:.4f}"
         print(f"{hit['rank']}. {heading(hit)}  {place(hit)}  {score}")
-        if line := copies_line(hit):
+        for line in (*reasons_of_file(hit), *filter(None, [copies_line(hit)])):
             print(f"   {line}")
         for line in reasons_lines(hit["explanation"], PLAIN_WIDTH, 3) if "explanation" in hit else ():
             print(one_line(line))
@@ -175,7 +185,9 @@ def _print_header(console: Console, hit: Mapping[str, Any], link: str | None) ->
     head.append(f"  {score if confidence is None else hit['likelihood']}", "dim")
     console.print(head, overflow="fold")
     console.print(Text("    ").append(place(hit), Style(color="green", link=link)), overflow="fold")
-    if hit["matched"] and "explanation" not in hit:
+    for reason in reasons_of_file(hit):
+        console.print(Text(f"    {reason}", "dim"), overflow="fold")
+    if hit["matched"] and not {"explanation", "reasons"} & set(hit):
         console.print(Text(one_line(f"    matched: {', '.join(hit['matched'])}"), "dim"), overflow="fold")
     if line := copies_line(hit):
         console.print(Text(f"    {line}", "dim"), overflow="fold")

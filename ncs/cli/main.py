@@ -38,6 +38,7 @@ COMMANDS = {
     "update": "update:update",
     "watch": "update:watch",
     "query": "query:query",
+    "locate": "locate:locate",
     "similar": "query:similar",
     "def": "symbols:find_definitions",
     "refs": "symbols:find_references",

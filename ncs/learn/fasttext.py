@@ -327,7 +327,8 @@ def main() -> int:
 def _report(epochs: float) -> None:
     """Print percents by the position in fastText's open file, as it reports nothing itself with one thread.
 
-    The first pass over the file builds the dictionary. Ends the process when its parent has ended.
+    The first pass over the file, which builds the dictionary, takes next to nothing. Ends the process when its parent
+    has ended.
     """
     parent, text = os.getppid(), Path(TEXT).stat()
     passes, last, printed = 0, 0, 0
@@ -337,7 +338,7 @@ def _report(epochs: float) -> None:
         if position is None:
             continue
         passes, last = passes + (position < last), position
-        percent = min(99, int(100 * (passes + position / max(1, text.st_size)) / (epochs + 1)))
+        percent = min(99, int(100 * (passes - 1 + position / max(1, text.st_size)) / epochs))
         if percent > printed:
             printed = percent
             print(printed, flush=True)  # noqa: T201

@@ -241,8 +241,9 @@ class HybridRanker(Ranker):
         weights, settings = of_kind(self.weights, self.settings, intent.kind)
         postings = parts.lexical.postings
         expansion = expand(
-            intent.words, postings, lambda: facts.words.by_spelling, prose=settings.prose, spelling=settings.spelling
-        )
+            intent.words, postings, lambda: facts.words.by_spelling, prose=settings.prose, spelling=settings.spelling,
+            known=parts.general.head.stems.__contains__ if parts.general else None,
+        )  # fmt: skip
         intent = intent.corrected(expansion.corrections)
         analysis = QueryAnalysis(intent, expansion, postings.idf(list(intent.words)), facts.file_roles.count_code())
         sections = facts.file_roles.sections

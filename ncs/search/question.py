@@ -63,8 +63,8 @@ SHORTEST_PART, FEWEST = 3, 2
 ONE_EDIT, TWO_EDITS = 5, 8
 """Minimum letters of a word for one edit, and for two, to be a typo."""
 RARE, TYPO = 2, 200
-"""A word of at most RARE documents is a typo, too, where one of nearly its spelling has TYPO times as many: in a large
-project somebody has mistyped almost any word."""
+"""A word of at most RARE documents that public code does not know is a typo, too, where one of nearly its spelling has
+TYPO times as many: in a large project somebody has mistyped almost any word."""
 LOOKUPS = 5
 """Unknown words looked up per query: each is compared with all words, and pasted text has hundreds."""
 UNJOINED = frozenset({"in", "to", "from", "on", "of", "not", "is", "into"})
@@ -204,8 +204,10 @@ def expand(
     *,
     prose: float = PROSE,
     spelling: float = SPELLING,
+    known: Callable[[str], bool] | None = None,
 ) -> Expansion:
-    """The expansion of a query's words. vocabulary: all words of the corpus, called if a word is unknown.
+    """The expansion of a query's words. vocabulary: all words of the corpus, called if a word is unknown. known:
+    whether public code has a stem, which is then no typo; without it no word of the corpus is taken for one.
 
     prose=1 weights all words equally, spelling=0 adds none.
     """
@@ -217,7 +219,7 @@ def expand(
     }
     if not spelling:
         return Expansion(terms, query)
-    corrections = _corrections(terms, postings, vocabulary)
+    corrections = _corrections(terms, postings, vocabulary, known)
     corrected = {other: spelling for each in corrections.values() for other in each}
     others = {**_short_forms(terms, postings, spelling), **_joined_neighbors(terms, postings, spelling), **corrected}
     new = {
@@ -261,11 +263,15 @@ def _joined_neighbors(terms: Sequence[Term], postings: Postings, spelling: float
 
 
 def _corrections(
-    terms: Sequence[Term], postings: Postings, vocabulary: Callable[[], list[str]]
+    terms: Sequence[Term],
+    postings: Postings,
+    vocabulary: Callable[[], list[str]],
+    known: Callable[[str], bool] | None,
 ) -> dict[str, list[Term]]:
     """The first LOOKUPS unknown words, then rare ones -> their likely corrections; words without one are left out."""
-    rare = sorted((term for term in terms if term.documents <= RARE), key=lambda term: term.documents > 0)
-    found = dict(list({term.word: term.documents for term in rare}.items())[:LOOKUPS])
+    unknown = [term for term in terms if not term.documents]
+    typos = [term for term in terms if known and 0 < term.documents <= RARE and not known(term.stem)]
+    found = dict(list({term.word: term.documents for term in (*unknown, *typos)}.items())[:LOOKUPS])
     similar = {
         word: (not documents and _split(word, postings)) or _nearest(word, postings, vocabulary, TYPO * documents)
         for word, documents in found.items()

@@ -45,6 +45,13 @@ def copies_line(hit: Mapping[str, Any]) -> str | None:
     return "; ".join([*exact, *_places("also at", hit["copies"]), *near_copies]) or None
 
 
+def reasons_of_file(hit: Mapping[str, Any]) -> list[str]:
+    """Lines with the reasons of a file of `ncs locate`, and its other good functions; none for other hits."""
+    lines = ["; ".join(hit.get("reasons", ()))]
+    others = [f"{heading(other)}:{other['start_line']}" for other in hit.get("more", ())]
+    return [one_line(line) for line in (*lines, f"also {', '.join(others)}" if others else "") if line]
+
+
 def _places(label: str, copies: Sequence[Mapping[str, Any]]) -> list[str]:
     more = f" and {len(copies) - MAX_COPIES} more" if len(copies) > MAX_COPIES else ""
     return [f"{label} " + ", ".join(place(copy) for copy in copies[:MAX_COPIES]) + more] if copies else []

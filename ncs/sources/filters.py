@@ -45,7 +45,7 @@ _MARKER = re.compile(
     rb"[ \t!*#/-]*(?:(?:auto-?|automatically[ -]|machine[ -])generated\b"
     rb"|generated (?:by|from|file|code|using|via)\b)"
     rb"|.*?(?:@generated\b|\bcode generated (?:by|from)\b"
-    rb"|\b(?:auto-?|automatically[ -])generated (?:by|from|file|code)\b"
+    rb"|(?<!files )\b(?:auto-?|automatically[ -])generated (?:by|from|file|code)\b"
     rb"|\b(?:this|following) (?:\w+ )?(?:file|code|class|module|source|script|header|parser|lexer|interface)"
     rb" (?:was|is|has been) (?:\w+ly )?(?:auto-?)?generated\b"
     rb"|\b(?:please )?do not (?:edit|modify)(?: (?:this|the) (?:file|class|code)\b| by hand| directly| manually"

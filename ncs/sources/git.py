@@ -276,7 +276,8 @@ class Git:
         formats = {name.lower(): value for name, value in _FORMAT.findall(settings(common))}
         version = formats.pop("repositoryformatversion", "0")
         lines = [f"[core]\nrepositoryformatversion = {version}", *_SETTINGS, "[extensions]"]
-        (own / "config").write_text("\n".join([*lines, *(f"{name} = {value}" for name, value in formats.items())]))
+        lines += (f"{name} = {value}" for name, value in formats.items())
+        (own / "config").write_text("\n".join(lines), encoding="utf-8")
         for source in (common / "refs", common / "packed-refs", common / "reftable", git_dir / "logs"):
             if source.exists():
                 real = source.resolve()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -65,11 +66,14 @@ def count(
     readable: Callable[[str], Readable],
     revision: str | None = None,
     force: bool = False,
-) -> tuple[int, int]:
-    """(files, bytes) that `walk` reads at most: paths and sizes are judged, contents are not read."""
+) -> tuple[int, Counter[str]]:
+    """Files, and bytes by repository, that `walk` reads at most: paths and sizes are judged, contents are not read."""
     filter = Filter(readable, Skipped(), is_unchanged=lambda origin: True)
-    sizes = [file.size for _, file in _walk(check_roots(roots, force), filter, revision, Names())]
-    return len(sizes), sum(sizes)
+    files, sizes = 0, Counter[str]()
+    for repository, file in _walk(check_roots(roots, force), filter, revision, Names()):
+        files += 1
+        sizes[repository] += file.size
+    return files, sizes
 
 
 def check_roots(roots: Sequence[Path | str], force: bool) -> list[Path]:

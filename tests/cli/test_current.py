@@ -8,10 +8,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ncs.build import request
+from ncs.build.freshness import catch_up
 from ncs.index import Index
+from ncs.sources import walk
 from ncs.storage.commit import open_writer
 from ncs.storage.freshness import SEEN, known_changes, state_of
 from ncs.storage.snapshot import SNAPSHOT, open_snapshot, read_description
@@ -55,6 +59,28 @@ def test_a_new_a_changed_and_a_removed_file_count_in_the_next_query(project: Pat
     assert names(project, "ring bell", "-n", "1") == (["ring_bell"], "")
     assert names(project, "unlock door", "-n", "1") == (["unlock_door"], "")
     assert "move_3" not in names(project, "move 3 thing", "-n", "40")[0]
+
+
+def test_the_files_are_compared_once_for_an_update_before_a_query(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walks = list[object]()
+
+    def count(*roots: Any, **how: Any) -> Any:
+        walks.append(roots)
+        return walk(*roots, **how)
+
+    monkeypatch.setattr(request, "walk", count)
+    (project / "lib" / "bell.py").write_text(NEW)
+    with open_snapshot(project / ".ncs", lambda snapshot: snapshot) as snapshot:
+        state = state_of(snapshot)
+        assert state is not None
+        assert catch_up(snapshot, state) is None
+    assert len(walks) == 1
+    assert names(project, "ring bell", "-n", "1") == (["ring_bell"], "")
+    counts = read_description(project / ".ncs").counts
+    Index.build(project, project / ".ncs", config=QUICK).close()
+    assert counts["skipped"] == read_description(project / ".ncs").counts["skipped"]
 
 
 def test_similar_functions_are_found_in_what_changed_just_before(project: Path) -> None:

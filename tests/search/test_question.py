@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,7 +87,7 @@ WORDS = table(
 POSTINGS = build(WORDS, weights=dict.fromkeys(FIELDS, 1))
 
 
-def expansion(query: str, **settings: float) -> Expansion:
+def expansion(query: str, **settings: Any) -> Expansion:
     return expand(query.split(), POSTINGS, lambda: list(WORDS.vocabulary), **settings)
 
 
@@ -117,13 +118,16 @@ def test_words_written_as_one_count_for_both_words() -> None:
     )
 
 
-@pytest.mark.parametrize(("often", "words"), [(400, ("volume",)), (399, ())])
+@pytest.mark.parametrize(
+    ("often", "known", "words"), [(400, [], ("volume",)), (399, [], ()), (400, ["volm"], ()), (400, None, ())]
+)
 def test_a_word_that_others_mistyped_too_is_corrected_where_another_has_200_times_its_documents(
-    often: int, words: tuple[str, ...]
+    often: int, known: list[str] | None, words: tuple[str, ...]
 ) -> None:
     corpus = table(*["attach volume"] * often, "attach volme", "detach volme", "attach")
     postings = build(corpus, weights=dict.fromkeys(FIELDS, 1))
-    found = expand(["attach", "volme"], postings, lambda: list(corpus.vocabulary))
+    is_known = None if known is None else known.__contains__
+    found = expand(["attach", "volme"], postings, lambda: list(corpus.vocabulary), known=is_known)
     assert found.words == words
     assert "volm" in found.query  # a corrected word is searched for, too
 

@@ -72,6 +72,11 @@ CALLS: dict[str, tuple[str, dict[str, object]]] = {
     "uses of twice": ("find_references", {"name": "twice", "k": 1}),
     "no uses": ("find_references", {"name": "fromMars"}),
     "unknown name": ("find_definition", {"name": "fromMars"}),
+    "report": (
+        "locate",
+        {"report": "`hideSoftKeyboard` leaves the keyboard open\n\nSee app/src/Keyboards.java"},
+    ),
+    "report of nothing": ("locate", {"report": "zzyzx qwertz"}),
     "code": ("find_similar", {"code": "def f(jar):\n    banner = 'x'\n    return jar\n", "code_language": "python"}),
     "status": ("index_status", {}),
 }
@@ -137,10 +142,10 @@ def session(project: Path) -> Session:
         return asyncio.run(run(projects))
 
 
-def test_six_tools_are_listed_and_each_says_when_to_use_it_and_changes_nothing(session: Session) -> None:
+def test_seven_tools_are_listed_and_each_says_when_to_use_it_and_changes_nothing(session: Session) -> None:
     tools = session["tools"]
-    names = ["search_code", "find_similar", "get_function", "find_definition", "find_references", "index_status"]
-    assert list(tools) == names
+    others = ["find_similar", "get_function", "find_definition", "find_references", "index_status"]
+    assert list(tools) == ["search_code", "locate", *others]
     for tool in tools.values():
         assert tool.annotations.read_only_hint is True
         assert tool.annotations.open_world_hint is False
@@ -151,6 +156,14 @@ def test_six_tools_are_listed_and_each_says_when_to_use_it_and_changes_nothing(s
     assert schema["required"] == ["query"]
     assert schema["properties"]["max_tokens"]["default"] == 2000
     assert "4 bytes" in schema["properties"]["max_tokens"]["description"]
+
+
+def test_a_report_is_answered_with_files_and_reasons(session: Session) -> None:
+    first = session["report"].text.partition("\n")[0]
+    assert first.startswith(f"1. {KEYBOARD}:")
+    assert "named in the report; defines hideSoftKeyboard" in first
+    assert session["report"].json["hits"][0]["reasons"][0] == "named in the report"
+    assert "nothing found" in session["report of nothing"].text
 
 
 def test_schemas_accept_what_the_tools_accept(session: Session) -> None:

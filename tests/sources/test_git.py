@@ -43,7 +43,7 @@ def test_a_revision_is_read_instead_of_what_lies_in_the_work_tree(tmp_path: Path
     assert walked(app, revision="HEAD").data == {"app:A.java": b"second", "app:B.java": b"b"}
     for revision in ("v1", "HEAD~1", "main~1", git(app, "rev-parse", "v1").strip()):
         assert walked(app, revision=revision).data == {"app:A.java": b"first"}
-    assert count([app], readable=is_java, revision="v1") == (1, 5)
+    assert count([app], readable=is_java, revision="v1") == (1, {"app": 5})
 
 
 @pytest.mark.parametrize("revision", ["v9", "", "-h", "--all", "A.java", "HEAD:A.java", "HEAD\nHEAD", ":/first", "^"])

@@ -200,7 +200,7 @@ def test_the_count_is_what_a_walk_reads_before_it_looks_into_the_files(tmp_path:
     root = write(tmp_path / "root", {"A.java": "12345", "B.java": "// @generated", "b.txt": "", "vendor/C.java": ""})
     repository(root / "one", {"D.java": "123"})
     bare(root / "two.git", {"E.java": "1234567"})
-    assert count([root], readable=is_java) == (4, 5 + 13 + 3 + 7)
+    assert count([root], readable=is_java) == (4, {"root": 5 + 13, "one": 3, "two": 7})
     assert sum(len(file.data) for file in walked(root).files) == 5 + 3 + 7
 
 

@@ -31,7 +31,7 @@ MAX_PLACES = 2
 WHOLE = 'Code of a hit, or all of it: get_function "path:line".'
 BRIEF = (
     *("rank", "place", "end_line", "kind", "name", "qualified_name", "confidence", "likelihood"),
-    *("score", "match", "project"),
+    *("score", "match", "reasons", "project"),
 )
 """Keys of a hit that is shown by one line."""
 SPACES = "\t\u3000"

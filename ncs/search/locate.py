@@ -1,0 +1,282 @@
+"""Where a bug report is mended: files, best first, each with its reasons and its best functions.
+
+The score of a file is a sum over what the report says in its different ways, each at most about 1:
+
+    title      the title, by the default ranker: the scores of the file's functions, each further one half of the last
+    report     title, prose and code by BM25, gathered in the same way
+    words      BM25 of the title where whole files are the documents, and the functions that have a word its frequency
+    names      it defines what title and prose name; a name that many files define says little of each
+    uses       it uses names of the report, half
+    path       the report spells its path
+    called     its file and its folders are called like words of the title, half
+    trace      a stack trace runs through it, the innermost frame first, half
+
+less BACK for tests, and ASIDE for examples, settings and vendored code. Sections of prose are not looked at.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ncs.errors import check_k
+from ncs.search.question import K3
+from ncs.search.report import read_report
+from ncs.search.traces import rows_of
+from ncs.storage.arrays import both, distinct
+from ncs.storage.file_roles import SOURCE, TEST
+from ncs.storage.names import Symbol
+from ncs.text.stems import stem_all
+from ncs.text.tokens import content_words, tokenize
+
+if TYPE_CHECKING:
+    from ncs.search.rankers import Ranker
+    from ncs.search.report import Report
+    from ncs.storage.document_facts import DocumentFacts
+    from ncs.storage.documents import Documents
+    from ncs.storage.postings import Postings
+    from ncs.storage.snapshot import Snapshot
+    from ncs.types import Mask, Rows, Scores
+
+WEIGHTS: Mapping[str, float] = {
+    "title": 1.0, "report": 1.0, "words": 1.0, "names": 1.0, "uses": 0.5, "path": 1.0, "called": 0.5, "trace": 0.5
+}  # fmt: skip
+BACK, ASIDE = 1.0, 0.3
+"""What is taken off for tests, and for files of other roles than the product's own."""
+DECAY, FUNCTIONS = 0.5, 8
+"""Each further function of a file counts so much of the one before; and how many count."""
+DEPTH = 400
+"""Functions that the title is ranked over."""
+COMMON = 60
+"""A name with more definitions than this says nothing."""
+HALF = 0.7
+"""Weight of the names that a file defines at which their signal is .5."""
+SHORTEST = 3
+"""Letters of a name, at least."""
+K1, B = 1.2, 0.75
+LONGEST = 400
+"""Words of a report that are searched for, the first."""
+LEAST_FIT = 0.5
+"""Of a definition to a name (ncs.storage.names): the same letters, in another class at worst."""
+IN_CODE = 0.3
+"""Weight of a name that only the report's code has."""
+SHOWN, NAMED = 3, 5
+"""Functions and names of a file."""
+
+
+_Names = dict[str, tuple["Rows", float]]
+"""Name -> rows and the weight of the name."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedFile:
+    """A file at its place. signals: weighted, and what is taken off for its role; defines, uses: names of the report,
+    the most telling first; rows: its best functions."""
+
+    repository: str
+    path: str
+    score: float
+    signals: Mapping[str, float]
+    defines: tuple[str, ...]
+    uses: tuple[str, ...]
+    rows: tuple[int, ...]
+
+
+def reasons_of(file: LocatedFile, words: Sequence[str]) -> list[str]:
+    """Why a file stands where it does, as people say it. words: of the title that its functions have."""
+    reasons = ["in the stack trace"] if "trace" in file.signals else []
+    reasons += ["named in the report"] if "path" in file.signals else []
+    reasons += [f"defines {', '.join(file.defines)}"] if file.defines else []
+    others = [name for name in file.uses if name not in file.defines]
+    reasons += [f"uses {', '.join(others)}"] if others else []
+    reasons += [f"words of the title: {', '.join(words)}"] if words else []
+    return reasons
+
+
+class Locator:
+    """The files of one index, and what a report says of them."""
+
+    def __init__(
+        self, snapshot: Snapshot, facts: DocumentFacts, documents: Documents, postings: Postings, ranker: Ranker
+    ) -> None:
+        """ranker: the default one, which is asked with the title."""
+        self._snapshot, self._facts, self._postings, self._ranker = snapshot, facts, postings, ranker
+        self._files, self.places = documents.files()
+        self._paths = [tuple(path.split("/")) for _, path in self.places]
+        live = self._files if snapshot.live is None else self._files[snapshot.live]
+        self._path_stems = {
+            number: _stems(self.places[number][1]) for number in distinct(live.astype(np.int64)).tolist()
+        }
+
+    def locate(self, text: str, k: int, allowed: Mask | None = None) -> list[LocatedFile]:
+        """The best k files. allowed: mask of rows, [n]."""
+        check_k(k)
+        report, roles = read_report(text), self._facts.file_roles
+        code = both(allowed, self._snapshot.live)
+        if roles.sections is not None:
+            code = both(code, ~roles.sections)
+        code = np.ones(len(self._files), np.bool_) if code is None else code
+        product = code & (roles.roles_of(np.arange(len(code))) != TEST)
+        of_report = np.where(product, self._by_words(report.text), 0.0)
+        of_title = np.zeros(len(code))
+        if report.title:
+            ranking = self._ranker.rank(report.title, DEPTH, allowed=code)
+            of_title[ranking.rows] = ranking.scores
+        frames = rows_of(report.trace, self._snapshot) if report.trace.frames else np.zeros(0, np.int64)
+        defined, used = self._defined(report, product), self._used(report, product)
+        values = {
+            "title": self._gather(of_title),
+            "report": self._gather(of_report),
+            "words": self._file_bm25(report.title, product),
+            "names": self._of_names(defined, saturated=True),
+            "uses": self._of_names(used),
+            "path": self._spelled(report),
+            "called": self._called(report.title),
+            "trace": self._in_trace(frames[code[frames]]),
+        }
+        signals = {name: WEIGHTS[name] * value for name, value in values.items()}
+        total = sum(signals.values(), np.zeros(len(self.places)))
+        rows = np.flatnonzero(code)
+        firsts = np.full(len(self.places), -1)
+        firsts[self._files[rows][::-1]] = rows[::-1]
+        here = np.flatnonzero((firsts >= 0) & (total > 0))
+        role = roles.roles_of(firsts[here])
+        signals["role"] = np.zeros(len(total))
+        signals["role"][here] = -np.where(role == TEST, BACK, np.where(role == SOURCE, 0.0, ASIDE))
+        total = total + signals["role"]
+        best = here[np.lexsort((here, -total[here]))][:k]
+        own = _scaled(of_title) + _scaled(of_report)
+        own[np.concatenate([frames, *(rows for rows, _ in defined.values())])] += 1
+        return [
+            LocatedFile(
+                self.places[number][0], self.places[number][1], float(total[number]),
+                {name: float(value[number]) for name, value in signals.items() if value[number]},
+                self._names_in(number, defined), self._names_in(number, used),
+                tuple(self._best_rows(number, own, code).tolist()),
+            )
+            for number in best.tolist()
+        ]  # fmt: skip
+
+    def _best_rows(self, file: int, scores: Scores, code: Mask) -> Rows:
+        rows = np.flatnonzero((self._files == file) & code)
+        return rows[np.lexsort((rows, -scores[rows]))][:SHOWN]
+
+    def _names_in(self, file: int, names: _Names) -> tuple[str, ...]:
+        """The names whose rows are in a file, those of the fewest files first."""
+        here = [(weight, name) for name, (rows, weight) in names.items() if weight and file in self._files[rows]]
+        return tuple(name for _, name in sorted(here, key=lambda pair: -pair[0])[:NAMED])
+
+    def _of_names(self, names: _Names, *, saturated: bool = False) -> Scores:
+        """The weights of the names by file, 0 to 1, [n_files]."""
+        scores = np.zeros(len(self.places))
+        for rows, weight in names.values():
+            scores[distinct(self._files[rows].astype(np.int64))] += weight
+        return scores / (scores + HALF) if saturated else _scaled(scores)
+
+    def _gather(self, scores: Scores) -> Scores:
+        """The scores of files by those of their rows, divided by the best file's, [n_files]."""
+        rows = np.flatnonzero(scores)
+        rows = rows[np.lexsort((rows, -scores[rows], self._files[rows]))]
+        files = self._files[rows]
+        starts = np.flatnonzero(np.diff(files, prepend=-1))
+        place = np.arange(len(rows)) - np.repeat(starts, np.diff(np.append(starts, len(rows))))
+        weights = np.where(place < FUNCTIONS, DECAY**place, 0.0)
+        return _scaled(np.bincount(files, scores[rows] * weights, minlength=len(self.places)).astype(np.float64))
+
+    def _by_words(self, text: str) -> Scores:
+        """BM25 of every row, [n]."""
+        counts = Counter(stem_all(content_words(tokenize(text))[:LONGEST]))
+        weights = {stem: count * (K3 + 1) / (count + K3) for stem, count in sorted(counts.items())}
+        return np.concatenate([table.all_scores(weights) for table in self._postings.tables])
+
+    def _file_bm25(self, text: str, rows: Mask) -> Scores:
+        """BM25 of whole files: the frequency of a word is the number of their functions that have it."""
+        files = self._files[rows]
+        lengths = np.bincount(files, minlength=len(self.places)).astype(np.float64)
+        n, scores = int(np.count_nonzero(lengths)), np.zeros(len(lengths))
+        norm = K1 * (1 - B + B * lengths / max(lengths[lengths > 0].mean() if n else 1.0, 1.0))
+        for stem in sorted(set(stem_all(content_words(tokenize(text))))):
+            having = self._postings.rows_with(stem)
+            frequency = np.bincount(self._files[having[rows[having]]], minlength=len(lengths))
+            df = int(np.count_nonzero(frequency))
+            scores += math.log(1 + (n - df + 0.5) / (df + 0.5)) * frequency * (K1 + 1) / (frequency + norm)
+        return _scaled(scores)
+
+    def _defined(self, report: Report, rows: Mask) -> _Names:
+        """Names of title and prose -> the rows that define them; one that many files define weighs less."""
+        names: _Names = {}
+        for name, weight in report.names.items():
+            *qualifiers, last = _parts(name)
+            if len(last) >= SHORTEST:
+                found, fits = self._facts.definitions.match(Symbol(last, tuple(qualifiers), certain=True), allowed=rows)
+                found, fits = found[fits >= LEAST_FIT], fits[fits >= LEAST_FIT]
+                if 0 < len(found) <= COMMON:
+                    files = len(distinct(self._files[found].astype(np.int64)))
+                    names[name] = found, weight * float(fits.max()) / math.sqrt(files)
+        return names
+
+    def _used(self, report: Report, rows: Mask) -> _Names:
+        """Names of the report -> the rows that use them; one that few files use weighs more."""
+        weights = {**dict.fromkeys(report.used, IN_CODE), **{_parts(name)[-1]: w for name, w in report.names.items()}}
+        names: _Names = {}
+        n = len(distinct(self._files[rows].astype(np.int64)))
+        for name, weight in weights.items():
+            if len(name) >= SHORTEST:
+                having = self._facts.uses.rows_with([name])
+                having = having[rows[having]]
+                if len(having):
+                    files = len(distinct(self._files[having].astype(np.int64)))
+                    names[name] = having, weight * math.log(n / files)
+        return names
+
+    def _spelled(self, report: Report) -> Scores:
+        """1 for files whose path the report spells, .7 where only the last folder and the file's name agree."""
+        scores = np.zeros(len(self.places))
+        by_name: dict[str, list[int]] = defaultdict(list)
+        for number, path in enumerate(self._paths if report.paths else ()):
+            by_name[path[-1]].append(number)
+        for parts in report.paths:
+            for number in by_name.get(parts[-1], ()):
+                path = self._paths[number]
+                whole = min(len(parts), len(path))
+                if parts[-whole:] == path[-whole:]:
+                    scores[number] = 1.0
+                elif parts[-2:] == path[-2:]:
+                    scores[number] = max(scores[number], 0.7)
+        return scores
+
+    def _called(self, title: str) -> Scores:
+        """How much the paths of files are called like the words of a title, the rarer words more."""
+        wanted = set(stem_all(content_words(tokenize(title))))
+        held = Counter(stem for each in self._path_stems.values() for stem in each & wanted)
+        n, scores = max(2, len(self._path_stems)), np.zeros(len(self.places))
+        for number, stems in self._path_stems.items():
+            scores[number] = sum(math.log(n / held[stem]) / math.log(n) for stem in sorted(stems & wanted))
+        return scores
+
+    def _in_trace(self, frames: Rows) -> Scores:
+        """1 / the place of each file among those that a trace runs through, innermost first."""
+        scores = np.zeros(len(self.places))
+        for place, file in enumerate(dict.fromkeys(self._files[frames].tolist()), 1):
+            scores[file] = 1 / place
+        return scores
+
+
+def _parts(name: str) -> list[str]:
+    return re.split(r"\.|::|#", name)
+
+
+def _stems(path: str) -> set[str]:
+    """The stems of a path, without the extension."""
+    return set(stem_all(tokenize(path.rpartition(".")[0] or path)))
+
+
+def _scaled(scores: Scores) -> Scores:
+    best = float(scores.max(initial=0))
+    return scores / best if best > 0 else scores
