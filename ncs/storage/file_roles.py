@@ -42,7 +42,7 @@ configures and builds it, read as text (ncs.extract.text_files). Of prose: chang
 of examples is not."""
 
 _OF_TESTS = "test tests testing spec specs androidtest __tests__ testdata fixtures mocks __mocks__"
-_OF_EXAMPLES = "example examples sample samples demo demos benchmark benchmarks bench doc docs tutorial tutorials"
+_OF_EXAMPLES = "example examples sample samples demo demos benchmark benchmarks bench docs tutorial tutorials"
 _OF_OTHERS = "vendor vendored third_party thirdparty generated node_modules"
 _FOLDERS: Mapping[str, int] = {
     **dict.fromkeys(_OF_TESTS.split(), TEST),
