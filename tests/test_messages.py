@@ -231,10 +231,11 @@ def no_index(folder: Path) -> Mapping[str, list[str]]:
     (folder / "door.py").write_text(CODE)
     with pytest.raises(NcsError) as error:
         Index.load(folder / ".ncs")
+    typed_first = typed(folder)  # then MCP begins to build one
     with closing(Projects(McpSettings((folder,), wait=0))) as projects:
         notes = said(_call(projects, None, "search_code", {"query": "open door"}))
         notes += said(_call(projects, None, "find_references", {"name": "open_door"}))
-    return {"CLI": typed(folder), "MCP": notes, "Python": [str(error.value)]}
+    return {"CLI": typed_first, "MCP": notes, "Python": [str(error.value)]}
 
 
 def damaged(folder: Path) -> Mapping[str, list[str]]:

@@ -38,7 +38,7 @@ async def test_a_client_over_http_is_answered_like_one_over_stdio_and_names_no_f
         tools = (await client.list_tools()).tools
         reply = await call(client, "search_code", query="hide soft keyboard")
         status = await call(client, "index_status")
-    assert len(tools) == 6
+    assert len(tools) == 7
     assert reply.json["hits"][0]["qualified_name"] == "Keyboards.hideSoftKeyboard"
     assert [state["project"] for state in status.json["projects"]] == ["repos"]
     assert not (tmp_path / ".ncs").exists()
