@@ -162,10 +162,10 @@ def locate(index: Index, report: str, k: int = 10, *, code: bool = False, **filt
     A hit is the best function of a file, and has reasons (sentences for people), signals (name -> what it adds to the
     score) and more: the other good functions of the file, with name and lines.
     """
-    title, found = read_report(report).title, index.locate(report, k, **filters)
-    weights = index.idf(tokenize(title))
+    read = read_report(report)
+    title, weights = read.title, index.idf(tokenize(read.title))
     hits = []
-    for rank, file in enumerate(found, 1):
+    for rank, file in enumerate(index.locate(read, k, **filters), 1):
         best, *others = index.documents.documents(file.rows)
         hit = hit_as_dict(Hit(rank, file.score, best), title, code=code, weights=weights)
         has = {word: None for document in (best, *others) for word in matched_words(document, title)}

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ncs.search.locate import LocatedFile, Locator
     from ncs.search.ncs import NcsRanker
     from ncs.search.references import Definitions, NameSearch, References
+    from ncs.search.report import Report
     from ncs.storage.words import Words, WordTable
     from ncs.types import Mask
 
@@ -322,14 +323,14 @@ class Index:
             passes, allowed = self.documents.location_filter(chosen), self.allowed(chosen)
             return similar(function, self._bm25().postings, self.documents, k, passes=passes, allowed=allowed)
 
-    def locate(self, report: str, k: int = 10, **filters: Any) -> list[LocatedFile]:
+    def locate(self, report: str | Report, k: int = 10, **filters: Any) -> list[LocatedFile]:
         """The files where a bug report is likely to be mended, best first (ncs.search.locate). filters: as in `search`.
 
         Raises BadInput for an empty report and one that is too long.
         """
-        check_length(report, "report")
-        if not report.strip():
-            raise BadInput(EMPTY)
+        from ncs.search.report import read_report
+
+        report = read_report(report) if isinstance(report, str) else report
         with self.reading():
             return self._locator.locate(report, k, self.allowed(Filters(**filters)))
 

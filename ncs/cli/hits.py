@@ -31,7 +31,7 @@ from ncs.serve.terminal import (
     heading,
     light_background,
     place,
-    reasons_of_file,
+    reason_lines,
 )
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def show_plain(
     for hit in answer["hits"]:
         score = hit.get("match") or f"{hit['score']:.4f}"
         print(f"{hit['rank']}. {heading(hit)}  {place(hit)}  {score}")
-        for line in (*reasons_of_file(hit), *filter(None, [copies_line(hit)])):
+        for line in (*reason_lines(hit), *filter(None, [copies_line(hit)])):
             print(f"   {line}")
         for line in reasons_lines(hit["explanation"], PLAIN_WIDTH, 3) if "explanation" in hit else ():
             print(one_line(line))
@@ -185,7 +185,7 @@ def _print_header(console: Console, hit: Mapping[str, Any], link: str | None) ->
     head.append(f"  {score if confidence is None else hit['likelihood']}", "dim")
     console.print(head, overflow="fold")
     console.print(Text("    ").append(place(hit), Style(color="green", link=link)), overflow="fold")
-    for reason in reasons_of_file(hit):
+    for reason in reason_lines(hit):
         console.print(Text(f"    {reason}", "dim"), overflow="fold")
     if hit["matched"] and not {"explanation", "reasons"} & set(hit):
         console.print(Text(one_line(f"    matched: {', '.join(hit['matched'])}"), "dim"), overflow="fold")

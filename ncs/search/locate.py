@@ -1,6 +1,6 @@
 """Where a bug report is mended: files, best first, each with its reasons and its best functions.
 
-The score of a file is a sum over what the report says in its different ways, each at most about 1:
+The score of a file is a sum of signals, each about 1 at most:
 
     title      the title, by the default ranker: the scores of the file's functions, each further one half of the last
     report     title, prose and code by BM25, gathered in the same way
@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import check_k
-from ncs.search.question import K3
-from ncs.search.report import read_report
+from ncs.search.question import saturated
 from ncs.search.traces import rows_of
 from ncs.storage.arrays import both, distinct
 from ncs.storage.file_roles import SOURCE, TEST
@@ -107,22 +106,24 @@ class Locator:
     ) -> None:
         """ranker: the default one, which is asked with the title."""
         self._snapshot, self._facts, self._postings, self._ranker = snapshot, facts, postings, ranker
-        self._files, self.places = documents.files()
-        self._paths = [tuple(path.split("/")) for _, path in self.places]
+        numbers, self.places = documents.files()
+        self._files = numbers.astype(np.int64)
+        self._tests = facts.file_roles.roles_of(np.arange(len(numbers))) == TEST
+        self._by_name: dict[str, list[tuple[int, list[str]]]] = defaultdict(list)
+        for number, (_, path) in enumerate(self.places):
+            self._by_name[path.rpartition("/")[2]].append((number, path.split("/")))
         live = self._files if snapshot.live is None else self._files[snapshot.live]
-        self._path_stems = {
-            number: _stems(self.places[number][1]) for number in distinct(live.astype(np.int64)).tolist()
-        }
+        self._path_stems = {number: _stems(self.places[number][1]) for number in distinct(live).tolist()}
 
-    def locate(self, text: str, k: int, allowed: Mask | None = None) -> list[LocatedFile]:
+    def locate(self, report: Report, k: int, allowed: Mask | None = None) -> list[LocatedFile]:
         """The best k files. allowed: mask of rows, [n]."""
         check_k(k)
-        report, roles = read_report(text), self._facts.file_roles
+        roles = self._facts.file_roles
         code = both(allowed, self._snapshot.live)
         if roles.sections is not None:
             code = both(code, ~roles.sections)
         code = np.ones(len(self._files), np.bool_) if code is None else code
-        product = code & (roles.roles_of(np.arange(len(code))) != TEST)
+        product = code & ~self._tests
         of_report = np.where(product, self._by_words(report.text), 0.0)
         of_title = np.zeros(len(code))
         if report.title:
@@ -176,7 +177,7 @@ class Locator:
         """The weights of the names by file, 0 to 1, [n_files]."""
         scores = np.zeros(len(self.places))
         for rows, weight in names.values():
-            scores[distinct(self._files[rows].astype(np.int64))] += weight
+            scores[distinct(self._files[rows])] += weight
         return scores / (scores + HALF) if saturated else _scaled(scores)
 
     def _gather(self, scores: Scores) -> Scores:
@@ -192,7 +193,7 @@ class Locator:
     def _by_words(self, text: str) -> Scores:
         """BM25 of every row, [n]."""
         counts = Counter(stem_all(content_words(tokenize(text))[:LONGEST]))
-        weights = {stem: count * (K3 + 1) / (count + K3) for stem, count in sorted(counts.items())}
+        weights = {stem: saturated(count) for stem, count in sorted(counts.items())}
         return np.concatenate([table.all_scores(weights) for table in self._postings.tables])
 
     def _file_bm25(self, text: str, rows: Mask) -> Scores:
@@ -217,7 +218,7 @@ class Locator:
                 found, fits = self._facts.definitions.match(Symbol(last, tuple(qualifiers), certain=True), allowed=rows)
                 found, fits = found[fits >= LEAST_FIT], fits[fits >= LEAST_FIT]
                 if 0 < len(found) <= COMMON:
-                    files = len(distinct(self._files[found].astype(np.int64)))
+                    files = len(distinct(self._files[found]))
                     names[name] = found, weight * float(fits.max()) / math.sqrt(files)
         return names
 
@@ -225,25 +226,21 @@ class Locator:
         """Names of the report -> the rows that use them; one that few files use weighs more."""
         weights = {**dict.fromkeys(report.used, IN_CODE), **{_parts(name)[-1]: w for name, w in report.names.items()}}
         names: _Names = {}
-        n = len(distinct(self._files[rows].astype(np.int64)))
+        n = len(distinct(self._files[rows]))
         for name, weight in weights.items():
             if len(name) >= SHORTEST:
                 having = self._facts.uses.rows_with([name])
                 having = having[rows[having]]
                 if len(having):
-                    files = len(distinct(self._files[having].astype(np.int64)))
+                    files = len(distinct(self._files[having]))
                     names[name] = having, weight * math.log(n / files)
         return names
 
     def _spelled(self, report: Report) -> Scores:
         """1 for files whose path the report spells, .7 where only the last folder and the file's name agree."""
         scores = np.zeros(len(self.places))
-        by_name: dict[str, list[int]] = defaultdict(list)
-        for number, path in enumerate(self._paths if report.paths else ()):
-            by_name[path[-1]].append(number)
-        for parts in report.paths:
-            for number in by_name.get(parts[-1], ()):
-                path = self._paths[number]
+        for parts in map(list, report.paths):
+            for number, path in self._by_name.get(parts[-1], ()):
                 whole = min(len(parts), len(path))
                 if parts[-whole:] == path[-whole:]:
                     scores[number] = 1.0

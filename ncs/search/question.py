@@ -197,6 +197,11 @@ class Expansion:
         return {**self.query, **self.other_spellings}
 
 
+def saturated(count: int) -> float:
+    """What a word counts that a query has so many times: 1 for once, K3 + 1 at most."""
+    return count * (K3 + 1) / (count + K3)
+
+
 def expand(
     words: Sequence[str],
     postings: Postings,
@@ -214,8 +219,7 @@ def expand(
     terms = postings.terms(words)
     counts = Counter(term.stem for term in terms if term.documents)
     query = {
-        stem: count * (K3 + 1) / (count + K3) * (prose + (1 - prose) * postings.share_in_code(stem))
-        for stem, count in counts.items()
+        stem: saturated(count) * (prose + (1 - prose) * postings.share_in_code(stem)) for stem, count in counts.items()
     }
     if not spelling:
         return Expansion(terms, query)

@@ -10,6 +10,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ncs.errors import BadInput
+from ncs.messages import EMPTY
+from ncs.search.question import check_length
 from ncs.search.traces import Trace, read_trace
 
 MOST_NAMES, MOST_PATHS = 300, 300
@@ -63,12 +66,15 @@ class Report:
 
 
 def read_report(text: str) -> Report:
-    r"""The parts of a report.
+    r"""The parts of a report; raises BadInput for an empty one and one that is too long.
 
     >>> report = read_report("Crash in `parse`\n<!-- be kind -->\nIt fails:\n```\nfix(day=3)\n```\n## Version\n3.2")
     >>> report.title, report.prose, report.code, report.names["parse"]
     ('Crash in `parse`', 'It fails:', 'fix(day=3)', 1.0)
     """
+    check_length(text, "report")
+    if not text.strip():
+        raise BadInput(EMPTY)
     text = _COMMENT.sub("", text.replace("\r\n", "\n"))
     trace = read_trace(text)
     title, _, body = text.strip().partition("\n")

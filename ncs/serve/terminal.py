@@ -45,7 +45,7 @@ def copies_line(hit: Mapping[str, Any]) -> str | None:
     return "; ".join([*exact, *_places("also at", hit["copies"]), *near_copies]) or None
 
 
-def reasons_of_file(hit: Mapping[str, Any]) -> list[str]:
+def reason_lines(hit: Mapping[str, Any]) -> list[str]:
     """Lines with the reasons of a file of `ncs locate`, and its other good functions; none for other hits."""
     lines = ["; ".join(hit.get("reasons", ()))]
     others = [f"{heading(other)}:{other['start_line']}" for other in hit.get("more", ())]

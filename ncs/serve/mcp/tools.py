@@ -26,7 +26,7 @@ from ncs.serve.live_index import LiveIndex
 from ncs.serve.mcp.pages import TOKEN_BYTES, Line, Page, Row, code_page, escape, fill, row_of, short_notes, shorten
 from ncs.serve.mcp.places import document_at, filters, full_code, scan, shown_path
 from ncs.serve.mcp.projects import Project, Projects
-from ncs.serve.terminal import reasons_of_file
+from ncs.serve.terminal import reason_lines
 from ncs.storage.names import Symbol, folded, query_symbols
 from ncs.storage.snapshot import Description
 from ncs.types import Document
@@ -278,12 +278,17 @@ def _search(project: Project, index: Index | None, arguments: SearchCode) -> Map
     if index is None:
         hits = run_limited(scan, project.root, arguments.query, arguments.needed)
         return {"hits": [hit_as_dict(hit, arguments.query) for hit in hits], "notes": [], "unknown_words": {}}
-    repository, path = filters(project, index, arguments.path)
     return ask(
-        index, arguments.query, arguments.needed, ranker=DEFAULT_RANKER, language=arguments.language,
-        repository=repository, path=path, glob=arguments.glob, functions_only=arguments.functions_only,
-        no_tests=arguments.no_tests, content=arguments.content, regexp=arguments.regexp,
+        index, arguments.query, arguments.needed, ranker=DEFAULT_RANKER, glob=arguments.glob,
+        functions_only=arguments.functions_only, no_tests=arguments.no_tests, content=arguments.content,
+        regexp=arguments.regexp, **_filters(project, index, arguments),
     )  # fmt: skip
+
+
+def _filters(project: Project, index: Index, arguments: _Ranked) -> dict[str, Any]:
+    """The filters that all ranked tools have."""
+    repository, path = filters(project, index, arguments.path)
+    return {"language": arguments.language, "repository": repository, "path": path}
 
 
 def locate(projects: Sequence[Project], arguments: Locate) -> Page:
@@ -292,14 +297,11 @@ def locate(projects: Sequence[Project], arguments: Locate) -> Page:
     for project in projects:
         with _asking(project, notes, errors, "use search_code") as index:
             assert index is not None
-            repository, path = filters(project, index, arguments.path)
-            result = locate_in(
-                index, arguments.report, arguments.needed, language=arguments.language, repository=repository, path=path
-            )
+            result = locate_in(index, arguments.report, arguments.needed, **_filters(project, index, arguments))
             notes += result["notes"]
             for hit in result["hits"]:
                 row = _row(project, index, hit, len(projects) > 1)
-                lines = [shorten(line) for line in reasons_of_file(hit)]
+                lines = [shorten(line) for line in reason_lines(hit)]
                 hits.append(_Scored(hit["score"], hit["rank"], row._replace(header="; ".join([row.header, *lines]))))
     notes += _check(errors, projects)
     return _page(hits, notes, {"query": shorten(arguments.report), "ranker": "locate"}, arguments, projects)
@@ -316,10 +318,8 @@ def find_similar(projects: Sequence[Project], arguments: FindSimilar) -> Page:
         with _asking(project, notes, errors, "use search_code") as index:
             assert index is not None
             function = function or _function_in(index, arguments)
-            repository, path = filters(project, index, arguments.path)
-            filters_of = {"language": arguments.language, "repository": repository, "path": path}
-            held = index.description
-            result = run_limited(_similar, project.folder, held, function, name, arguments.needed, filters_of)
+            held, chosen = index.description, _filters(project, index, arguments)
+            result = run_limited(_similar, project.folder, held, function, name, arguments.needed, chosen)
             notes += result["notes"]
             for hit in result["hits"]:
                 row = _row(project, index, hit, len(projects) > 1)
@@ -418,8 +418,7 @@ def find_references(projects: Sequence[Project], arguments: FindReferences) -> P
     for project in projects:
         with _asking(project, notes, errors, "use search_code") as index:
             assert index is not None
-            repository, path = filters(project, index, arguments.path)
-            chosen = {"language": arguments.language, "repository": repository, "path": path}
+            chosen = _filters(project, index, arguments)
             result = references_to(index, arguments.name, arguments.needed, code=False, **chosen)
             notes += result["notes"]
             for hit in result["references"]:
@@ -457,10 +456,7 @@ def find_definition(projects: Sequence[Project], arguments: FindDefinition) -> P
 def _definitions(project: Project, index: Index | None, arguments: FindDefinition) -> Definitions:
     name = arguments.name
     if index is not None:
-        repository, path = filters(project, index, arguments.path)
-        return index.definitions(
-            name, arguments.needed, prefixes=True, language=arguments.language, repository=repository, path=path
-        )
+        return index.definitions(name, arguments.needed, prefixes=True, **_filters(project, index, arguments))
     documents = [hit.document for hit in run_limited(scan, project.root, name, SCANNED)]
     own = (query_symbols(name) or [Symbol(name)])[-1].name
     found = [document for document in documents if folded(document.name) == folded(own)]
