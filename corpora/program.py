@@ -9,9 +9,13 @@ from ncs.types import FIELDS, Document, Field, Tokens
 
 _NAME = "__program__"  # of the wrapper around a program; it never becomes a word
 _UNWRAPPED = ("", "", "")
+_CLASS, _PHP = (f"class {_NAME} {{\n", "", "\n}"), "<?php\n"
 _SHAPES: Mapping[str, Sequence[tuple[str, str, str]]] = {
-    "java": ((f"class {_NAME} {{\n", "", "\n}"), (f"class {_NAME} {{ void {_NAME}() {{\n", "", "\n} }")),
+    "java": (_CLASS, (f"class {_NAME} {{ void {_NAME}() {{\n", "", "\n} }")),
     "python": ((f"def {_NAME}():\n", "    ", "\n"),),
+    "php": ((_PHP, "", "\n"), (f"{_PHP}class {_NAME} {{\n", "", "\n}"), (f"{_PHP}function {_NAME}() {{\n", "", "\n}")),
+    **dict.fromkeys(("javascript", "typescript", "tsx"), (_CLASS, (f"function {_NAME}() {{\n", "", "\n}"))),
+    "csharp": (_CLASS,),
 }
 """language -> (before, indentation of each line, after): around members of a class, around statements."""
 

@@ -70,8 +70,11 @@ def ask(
     if results.explanation:
         for shown, explanation in zip(hits, results.explanation.hits, strict=True):
             shown["explanation"] = explanation
-    unknown = {} if intent and intent.kind == "message" else index.unknown_words(text)  # it has values in it
-    notes = [*cautions(index), *_notes(text, unknown, results, listing=listing)]
+    title = results.ranking.analysis.title if results.ranking.analysis else ""
+    unknown = {} if intent and intent.kind == "message" else index.unknown_words(title or text)  # it has values in it
+    notes = [*cautions(index), *_notes(title or text, unknown, results, listing=listing)]
+    if title:
+        notes.append(messages.REPORT)
     if listing and len(hits) == k < results.searched:
         notes.append(f"{results.searched:,} match; show more with -n")
     if min_confidence is not None and hits:

@@ -231,6 +231,8 @@ class HybridRanker(Ranker):
         check_k(k)
         n = k + 1 if confidences else k  # one more hit, so that the lead of the last one does not depend on k
         parts, facts = self.open_parts, self.open_parts.facts
+        title = self._title(text)
+        text = title or text
         trace, frames = read_trace(text), np.zeros(0, np.int64)
         if trace.frames:
             frames = rows_of(trace, self._ready(self._snapshot))
@@ -245,7 +247,9 @@ class HybridRanker(Ranker):
             known=parts.general.head.stems.__contains__ if parts.general else None,
         )  # fmt: skip
         intent = intent.corrected(expansion.corrections)
-        analysis = QueryAnalysis(intent, expansion, postings.idf(list(intent.words)), facts.file_roles.count_code())
+        analysis = QueryAnalysis(
+            intent, expansion, postings.idf(list(intent.words)), facts.file_roles.count_code(), title
+        )
         sections = facts.file_roles.sections
         code = allowed if sections is None else both(allowed, ~sections)
         phrases = PhraseSearch(intent.phrases, self._ready(self._snapshot))
@@ -275,6 +279,16 @@ class HybridRanker(Ranker):
             return ranking
         probabilities = MODEL.probabilities(confidence_features(ranking))
         return replace(ranking, confidences=probabilities.tolist()).at(range(min(k, len(rows))))
+
+    def _title(self, text: str) -> str:
+        """The title of a bug report about one of few projects, "" of all else. All files by the whole report: .44 MRR
+        of 169 reports, by the title alone .64.
+        """
+        if "\n" not in text or not 0 < self.open_parts.facts.file_roles.projects <= FEW:
+            return ""
+        from ncs.search.report import report_title  # its patterns take milliseconds
+
+        return report_title(text)
 
     def _score_signals(
         self,

@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueryAnalysis:
-    """A query as the default ranker reads it. idf: stem -> idf of the intent's words; documents: number searched."""
+    """A query as the default ranker reads it. idf: stem -> idf of the intent's words; documents: number searched.
+    title: of a report, of which nothing else is read.
+    """
 
     intent: Intent
     expansion: Expansion
     idf: Mapping[str, float]
     documents: int
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)

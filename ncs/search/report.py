@@ -14,12 +14,16 @@ from ncs.errors import BadInput
 from ncs.messages import EMPTY
 from ncs.search.question import check_length
 from ncs.search.traces import Trace, read_trace
+from ncs.text.tokens import STOP_WORDS, content_words, tokenize
 
 MOST_NAMES, MOST_PATHS = 300, 300
 """Names and paths that are read, the first: a log has thousands."""
 MARKED, CAPITAL, PLAIN = 1.0, 0.3, 0.15
 """Weight of a name that cannot be a word (in backticks, with a dot, an underscore or a hump), of a word of the title
 with a capital, and of another word of the title."""
+LINES, WORDS, STOP_WORDS_OF_PROSE, TITLE = 3, 10, 0.2, 3
+"""What a report has at least: lines in all, words of prose, the share of them that are stop words (prose has a third,
+code a tenth), and words of a title that say something."""
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s+(.{1,80}?)[\s#:]*|\*\*(.{1,80}?)\*\*:?|([A-Z][\w '/-]{2,40}):)\s*")
@@ -36,6 +40,8 @@ _NO_PROSE = re.compile(
 """Check lists, and the sentences of the forms that GitHub suggests."""
 _SESSION = re.compile(r"\s*(?:>>>|\.\.\.|In ?\[\d*\]:|Out ?\[\d*\]:|\$ )|\t|    ")
 _TRACE = re.compile(r"Traceback|Exception in thread|panic: |goroutine \d|\s*(?:at|File) ")
+_NO_TITLE = re.compile(rf"\s*(?://|/\*|#!|--|<|[^\n]*[;{{]\s*\n|{_TRACE.pattern})")
+"""How code and traces begin."""
 _URL = re.compile(r"https?://\S+")
 _BLOB = re.compile(r"/(?:blob|tree|raw)/[^/\s]+/([^\s#?)\"'>]+)")
 _QUOTED = re.compile(r"(?<!`)`([^`\n]{1,200})`(?!`)")
@@ -95,6 +101,21 @@ def read_report(text: str) -> Report:
         tuple(dict.fromkeys(filter(None, parts)))[:MOST_PATHS],
         trace,
     )
+
+
+def report_title(text: str) -> str:
+    r"""The title of a bug report; "" of code, of a trace and of what is no longer than a question.
+
+    >>> prose = "It began with the last release, and only happens where a folder has no file at all:\nsee the log."
+    >>> report_title(f"Crash when reading an empty folder\n{prose}"), report_title(prose)
+    ('Crash when reading an empty folder', '')
+    """
+    if len(text.splitlines()) < LINES or _NO_TITLE.match(text):
+        return ""
+    report = read_report(text)
+    words = tokenize(report.prose)
+    is_prose = len(words) >= WORDS and sum(word in STOP_WORDS for word in words) >= STOP_WORDS_OF_PROSE * len(words)
+    return report.title if is_prose and len(content_words(tokenize(report.title))) >= TITLE else ""
 
 
 def _split(body: str) -> tuple[str, str]:

@@ -206,6 +206,8 @@ class FileRoles:
             np.array([numbers.setdefault(name, len(numbers)) for name in _repositories(folder)], np.int32)
             for folder in folders
         ]
+        self.projects = len(numbers) if all(table.named.all() for table in self._tables) else 0
+        """How many repositories there are; 0 where files have no paths."""
         sizes = [len(table.file) for table in self._tables]
         self._tests = [mask for mask in map(read_mask, folders, repeat(TESTS), sizes) if mask is not None]
         masks = zip(map(read_mask, folders, repeat(SECTIONS), sizes), sizes, strict=True)

@@ -148,6 +148,22 @@ def test_members_and_statements_are_joined_in_source_order() -> None:
     assert calls == ["find", "show", "focus", "grow", "shrink", "hideSoftInput", "log"]
 
 
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("php", "public static function hideKeyboard($view)\n{\n    return self::close($view);\n}"),
+        ("php", "function hideKeyboard($view)\n{\n    return close($view);\n}"),
+        ("javascript", "hideKeyboard(view) {\n  return this.close(view);\n}"),
+        ("typescript", "private hideKeyboard(view: View): void {\n  this.close(view);\n}"),
+        ("csharp", "public void HideKeyboard(View view)\n{\n    view.Close();\n}"),
+    ],
+)
+def test_a_member_of_a_class_has_its_name_and_calls(language: str, code: str) -> None:
+    words = read_program(code, language, id="x").words
+    assert [name.lower() for name in words["name"]] == ["hidekeyboard"]
+    assert [name.lower() for name in words["calls"]] == ["close"]
+
+
 def test_what_is_no_program_becomes_one_text() -> None:
     assert read_program("} not java {{", "java", id="x").words == {"doc": ("} not java {{",)}
     assert read_program("a docstring", "", id="x", title="Title").words == {"doc": ("Title a docstring",)}

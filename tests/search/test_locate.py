@@ -6,16 +6,17 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ncs.answer import locate
+from ncs.answer import ask, locate
 from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.search.locate import WEIGHTS
 from ncs.search.question import MAX_QUERY
-from ncs.search.report import CAPITAL, MARKED, PLAIN, read_report
+from ncs.search.report import CAPITAL, MARKED, PLAIN, read_report, report_title
 from tests.command import invoke
 from tests.waiting import LONG
 
@@ -185,3 +186,41 @@ def test_the_command_reads_a_file_stdin_or_text(project: Path, tmp_path: Path) -
     assert missing.stderr.count("\n") == 1
     assert "quote its text" in missing.stderr
     assert invoke("locate", "qqqq zzzz", *folder, cwd=tmp_path).returncode == 1
+
+
+LONG_REPORT = """Total of the cart ignores items
+
+We have added dates to the shop, and now nobody pays what they should: the year, the month and the day are parsed
+as they were before, and yet it is wrong on each of our machines.
+"""
+
+
+def test_a_report_as_a_query_is_asked_by_its_title(project: Path) -> None:
+    with Index.load(project / ".ncs") as index:
+        report, title = ask(index, LONG_REPORT), ask(index, LONG_REPORT.partition("\n")[0])
+    assert [hit["id"] for hit in report["hits"]] == [hit["id"] for hit in title["hits"]]
+    assert report["notes"][-1].startswith("searched for the title of this report only")
+    assert "path" in report["hits"][0]
+    assert report["hits"][0]["name"] == "total_of"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "how does the shop parse the dates\nof the cart that a user has",
+        "Traceback (most recent call last):\n" + LONG_REPORT,
+        "package org.shop;\n" + LONG_REPORT,
+        "const total = 3; // the sum of all items\n" * 20,
+        "### Describe the bug\n" + LONG_REPORT,
+    ],
+    ids=["question", "trace", "java", "code", "form"],
+)
+def test_what_is_no_report_has_no_title(text: str) -> None:
+    assert report_title(text) == ""
+
+
+def test_a_long_question_to_functions_without_files_is_read_whole(project: Path, tmp_path: Path) -> None:
+    with Index.load(project / ".ncs") as index:
+        documents = [replace(each, path="") for each in index.documents.documents(range(len(index)))]
+    with Index.of(documents, tmp_path / ".ncs") as bare:
+        assert not any("title" in note for note in ask(bare, LONG_REPORT)["notes"])
