@@ -197,7 +197,7 @@ as they were before, and yet it is wrong on each of our machines.
 
 def test_a_report_as_a_query_is_asked_by_its_title(project: Path) -> None:
     with Index.load(project / ".ncs") as index:
-        report, title = ask(index, LONG_REPORT), ask(index, LONG_REPORT.partition("\n")[0])
+        report, title = (ask(index, text, ranker="hybrid") for text in (LONG_REPORT, LONG_REPORT.partition("\n")[0]))
     assert [hit["id"] for hit in report["hits"]] == [hit["id"] for hit in title["hits"]]
     assert report["notes"][-1].startswith("searched for the title of this report only")
     assert "path" in report["hits"][0]
@@ -210,7 +210,7 @@ def test_a_report_as_a_query_is_asked_by_its_title(project: Path) -> None:
         "how does the shop parse the dates\nof the cart that a user has",
         "Traceback (most recent call last):\n" + LONG_REPORT,
         "package org.shop;\n" + LONG_REPORT,
-        "const total = 3; // the sum of all items\n" * 20,
+        "const total = sum(all, of, the, items);\n" * 20,
         "### Describe the bug\n" + LONG_REPORT,
     ],
     ids=["question", "trace", "java", "code", "form"],
@@ -223,4 +223,4 @@ def test_a_long_question_to_functions_without_files_is_read_whole(project: Path,
     with Index.load(project / ".ncs") as index:
         documents = [replace(each, path="") for each in index.documents.documents(range(len(index)))]
     with Index.of(documents, tmp_path / ".ncs") as bare:
-        assert not any("title" in note for note in ask(bare, LONG_REPORT)["notes"])
+        assert not any("title" in note for note in ask(bare, LONG_REPORT, ranker="hybrid")["notes"])
