@@ -20,7 +20,7 @@ from evaluation.annotation.pool import Recipe, make_pool, read_queries, runs
 from evaluation.annotation.session import Session
 from evaluation.experiments import all_documents
 from ncs.console import count
-from ncs.errors import BadInput, MissingExtra
+from ncs.errors import BadInput, needing
 from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.serve.http.settings import Settings
@@ -95,11 +95,9 @@ def serve(
     request: Request, say: Callable[[str], None], *, port: int, token: str | None, quiet: bool, track: Track = silent
 ) -> None:
     """Show the page on this machine until SIGTERM or ctrl-C. Raises MissingExtra without the extra `server`."""
-    try:
+    with needing("ncs annotate", "server"):
         from evaluation.annotation.app import create_app
         from ncs.serve.http.app import listen, run
-    except ImportError as error:
-        raise MissingExtra(f"ncs annotate needs {error.name}; pip install 'neural-code-search[server]'") from error
     settings = Settings({}, port=port, quiet=quiet)
     with (
         open_session(request, make=True, track=track) as session,
