@@ -30,6 +30,7 @@ class Bm25Ranker(Ranker):
     """Orders documents by BM25; stop words of the query are left out unless it has no other words."""
 
     signal = "lexical"
+    postings: Postings
 
     def __init__(
         self,
@@ -43,12 +44,6 @@ class Bm25Ranker(Ranker):
         self.name = name
         self.weights, self.k1, self.b, self.stop_words = dict(weights), k1, b, stop_words
         self.config = {"weights": self.weights, "k1": k1, "b": b, "stop_words": stop_words}
-        self._postings: Postings | None = None
-
-    @property
-    def postings(self) -> Postings:
-        """The postings; raises BadInput before `fit` or `load`."""
-        return self._ready(self._postings)
 
     def fit(
         self,
@@ -61,7 +56,7 @@ class Bm25Ranker(Ranker):
         """Build postings."""
         from ncs.storage.postings_builder import build  # only builds need it
 
-        self._postings = build(words, weights=self.weights, k1=self.k1, b=self.b, track=track)
+        self.postings = build(words, weights=self.weights, k1=self.k1, b=self.b, track=track)
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows that have a word of the query, by (-score, row); raises BadInput for k < 1."""
@@ -89,4 +84,4 @@ class Bm25Ranker(Ranker):
 
     def load(self, snapshot: Snapshot) -> None:
         """Raises IndexDamaged for damaged files."""
-        self._postings = Postings.open(snapshot, self.name)
+        self.postings = Postings.open(snapshot, self.name)
