@@ -10,7 +10,6 @@ from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker
 from ncs.search.ranking import Internals
 from ncs.storage.postings import Postings, TermStatistics
-from ncs.text.tokens import tokenize
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
@@ -33,17 +32,11 @@ class Bm25Ranker(Ranker):
     postings: Postings
 
     def __init__(
-        self,
-        name: str = "bm25",
-        *,
-        weights: Mapping[Field, float] = WEIGHTS,
-        k1: float = 1.2,
-        b: float = 0.75,
-        stop_words: bool = False,
+        self, name: str = "bm25", *, weights: Mapping[Field, float] = WEIGHTS, k1: float = 1.2, b: float = 0.75
     ) -> None:
         self.name = name
-        self.weights, self.k1, self.b, self.stop_words = dict(weights), k1, b, stop_words
-        self.config = {"weights": self.weights, "k1": k1, "b": b, "stop_words": stop_words}
+        self.weights, self.k1, self.b = dict(weights), k1, b
+        self.config = {"weights": self.weights, "k1": k1, "b": b}
 
     def fit(
         self,
@@ -65,10 +58,6 @@ class Bm25Ranker(Ranker):
     def internals(self) -> Internals:
         """Postings."""
         return Internals(postings=self.postings)
-
-    def query_words(self, text: str) -> list[str]:
-        """The words of a query that it searches for."""
-        return tokenize(text) if self.stop_words else super().query_words(text)
 
     def save(self, statistics: Path, segment: Path) -> None:
         """Term statistics and postings."""
