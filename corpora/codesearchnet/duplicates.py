@@ -13,7 +13,6 @@ import zlib
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -45,12 +44,8 @@ _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 def identifiers(tokens: Sequence[str], language: str) -> array[int]:
     """Hashes (CRC-32) of the tokens that are names and no keywords, ascending, repetitions kept."""
     ignored = LANGUAGES[language].ignored
-    return array("I", sorted(_hash(token) for token in tokens if token not in ignored and _IDENTIFIER.match(token)))
-
-
-@lru_cache(1 << 16)
-def _hash(token: str) -> int:
-    return zlib.crc32(token.encode("utf-8", "replace"))
+    names = (token for token in tokens if token not in ignored and _IDENTIFIER.match(token))
+    return array("I", sorted(zlib.crc32(name.encode("utf-8", "replace")) for name in names))
 
 
 def alike(left: Counter[int], right: Counter[int]) -> bool:
