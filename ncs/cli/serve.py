@@ -35,10 +35,10 @@ def tui(
         from ncs.serve.tui import app
     folder = index_folder(index)
     if not print_place:
-        app.run(folder)
+        app.run(folder, app.SearchApp)
         return
     with _stdout_kept():
-        chosen = app.choose(folder)
+        chosen = app.run(folder, app.ChooseApp)
     if chosen is None:
         raise typer.Exit(INTERRUPTED)
     typer.echo(chosen)

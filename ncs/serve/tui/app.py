@@ -346,17 +346,11 @@ def _explanation(answer: Mapping[str, Any], hit: Mapping[str, Any], width: int) 
     return Content(visible("\n".join(lines)))
 
 
-def run(folder: Path) -> None:
-    """Search the index in `folder` until the user quits. Raises what Index.load raises."""
-    _run(folder, SearchApp)
+def run(folder: Path, kind: type[SearchApp]) -> str | None:
+    """Search the index in `folder` until the user quits, or of ChooseApp to path:line of the hit that the user chooses.
 
-
-def choose(folder: Path) -> str | None:
-    """path:line of the hit that the user chooses; None for none. Raises what Index.load raises."""
-    return _run(folder, ChooseApp)
-
-
-def _run(folder: Path, kind: type[SearchApp]) -> str | None:
+    Raises what Index.load raises.
+    """
     searcher = Searcher(folder)
     try:
         return kind(searcher).run()
