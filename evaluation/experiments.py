@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corpora.corpus import Corpus, digest, first_repeated
 from corpora.trec import write_run
@@ -29,9 +30,6 @@ from ncs.search.baselines.dense import DenseRanker, text_of
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import DEFAULT_RANKER, Ranker, create_ranker, read_ranker
 from ncs.types import Document, Qrels, Query, Run
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 BASELINE = "bm25"
 DEPTH = 1000

@@ -13,19 +13,16 @@ import zlib
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corpora.codesearchnet.filters import first_paragraph, read_code
+from corpora.pairs import Pair
 from ncs.extract import LANGUAGES
 from ncs.search.baselines.enhanced import normalized
 from ncs.storage.duplicates import band_keys, mixed, smallest_hashes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from corpora.pairs import Pair
 
 SET, MULTISET = 0.8, 0.7
 """Least Jaccard similarities of near duplicates."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from tree_sitter import Node
 
 from ncs.extract.comments import clean_comment, unquote
 from ncs.extract.treesitter import parser_of
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 LEAST_TOKENS = 3
 """Least tokens of documentation."""
