@@ -11,7 +11,7 @@ from corpora.codesearchnet.functions import LANGUAGES
 from corpora.corpus import Corpus, add_judgment, read_beir
 from corpora.jsonl import Row
 from corpora.program import read_program
-from ncs.errors import BadInput, MissingExtra
+from ncs.errors import BadInput, needing
 from ncs.types import Document, Query
 
 DATASETS: Mapping[str, str] = {
@@ -84,13 +84,9 @@ def _files(roots: Sequence[Path], part: str) -> list[Path]:
 
 def _rows(files: Sequence[Path]) -> Iterator[Row]:
     """The rows of all files, read in batches."""
-    try:
+    with needing("reading Parquet", "corpora"):
         from pyarrow import ArrowInvalid
         from pyarrow.parquet import ParquetFile
-    except ImportError:
-        raise MissingExtra(
-            "reading Parquet needs pyarrow; install it with: pip install 'neural-code-search[corpora]'"
-        ) from None
     try:
         for path in files:
             with ParquetFile(path) as file:

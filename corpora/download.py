@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 from corpora.corpus import first_repeated
 from corpora.jsonl import json_line
 from ncs import __version__
-from ncs.errors import BadInput, MissingExtra, SourceError
+from ncs.errors import BadInput, SourceError, needing
 from ncs.files import append_file, open_replacement, replace_file
 from ncs.progress import Track, silent
 from ncs.sources.archives import ZIP_METHODS
@@ -167,10 +167,8 @@ class Client:
     def __init__(
         self, *, jobs: int = JOBS, tries: int = TRIES, limit: int = LIMIT, transport: httpx.BaseTransport | None = None
     ) -> None:
-        try:
+        with needing("fetching", "corpora"):
             import httpx
-        except ImportError:
-            raise MissingExtra("fetching needs httpx: pip install 'neural-code-search[corpora]'") from None
         self.tries, self.limit, self.stop = tries, limit, threading.Event()
         self.sleep: Callable[[float], object] = self.stop.wait
         self._retried, self._final = httpx.TransportError, (httpx.TooManyRedirects, httpx.InvalidURL)

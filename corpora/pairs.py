@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from corpora.jsonl import Row, read_rows, write_rows
-from ncs.errors import BadInput
+from corpora.jsonl import write_rows
 
 SHARES = {"train": 0.9, "valid": 0.05, "test": 0.05}
 _OPTIONAL = ("question_id", "split", "license")
@@ -46,43 +45,6 @@ def choose_by_hash(key: str, shares: Mapping[str, float]) -> str:
         if place < 0:
             return name
     return name
-
-
-def read_pairs(path: Path, *, split: str = "") -> Iterator[Pair]:
-    """Pairs of a `.jsonl` or `.jsonl.gz` file in its order, those of one split where one is named.
-
-    question_id may be a number or a string, and may be missing, as may split and license; other keys are
-    ignored. A second pair of one id, with other code, is called `<id>~2`.
-    Raises BadInput, naming the line, for other missing keys, empty texts and repeated pairs.
-    """
-    hashes_by_id: dict[str, set[int]] = {}
-    for row in read_rows(path):
-        pair = _pair(row)
-        same_id = hashes_by_id.setdefault(pair.id, set())
-        if (same := hash((pair.query, pair.code))) in same_id:
-            raise BadInput(f"{row.place}: the pair {pair.id!r} is repeated; keep one line")
-        same_id.add(same)
-        if not split or pair.split == split:
-            yield pair if len(same_id) == 1 else replace(pair, id=f"{pair.id}~{len(same_id)}")
-
-
-def _pair(row: Row) -> Pair:
-    number = row.values.get("question_id", "")
-    if not isinstance(number, (str, int)):
-        raise BadInput(f"{row.place}: question_id is neither number nor string; correct that line")
-    query, code = row.text("query"), row.text("code")
-    if not query.strip() or not code.strip():
-        raise BadInput(f"{row.place}: {'code' if query.strip() else 'query'} is empty; correct that line")
-    return Pair(
-        query=query,
-        code=code,
-        language=row.text("language"),
-        source=row.text("source"),
-        id=row.text("id"),
-        question_id=str(number),
-        split=row.text("split", ""),
-        license=row.text("license", ""),
-    )
 
 
 def write_pairs(pairs: Iterable[Pair], path: Path) -> int:

@@ -22,7 +22,7 @@ from xml.parsers import expat
 
 from corpora.pairs import Pair, split_of
 from corpora.program import read_program
-from ncs.errors import BadInput, MissingExtra
+from ncs.errors import BadInput, MissingExtra, needing
 from ncs.extract import LANGUAGES
 from ncs.progress import Track, silent
 from ncs.types import Query
@@ -261,21 +261,16 @@ def _unpacked(path: Path) -> Iterator[bytes]:
 def _unpack(path: Path, writing: int) -> None:
     with os.fdopen(writing, "wb") as file:
         try:
-            from py7zr import SevenZipFile
-
+            with needing("reading .7z", "corpora"):
+                from py7zr import SevenZipFile
             with SevenZipFile(path, "r") as archive:
                 names = [name for name in archive.getnames() if name.rpartition("/")[2] == MEMBER]
                 if not names:
                     raise BadInput(f"{path} holds no {MEMBER}; name the archive with the posts")
                 archive.extract(targets=names[:1], factory=_Pipe(file))
-        except ImportError:
-            raise MissingExtra(
-                "reading .7z needs py7zr; install it with: pip install 'neural-code-search[corpora]', "
-                "or unpack the file"
-            ) from None
         except FileNotFoundError:
             raise BadInput(f"there is no {path}; name a Posts.xml, plain or .7z") from None
-        except BadInput:
+        except (BadInput, MissingExtra):
             raise
         except Exception as error:  # py7zr raises anything on damaged data
             raise BadInput(f"{path} is damaged or no .7z ({error!r}); fetch the file again") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +19,7 @@ from evaluation.measures import parse_measure
 from ncs.errors import BadInput, NcsError
 from ncs.exit_status import main_program
 from ncs.progress import silent
-from ncs.search.rankers import ON_REQUEST, RANKERS
+from ncs.search.rankers import ON_REQUEST, RANKERS, setting_value
 
 T = TypeVar("T")
 README = Path(__file__).parent / "README.md"
@@ -189,14 +188,7 @@ def read_setting(text: str) -> tuple[str, list[object]]:
     key, equals, values = text.partition("=")
     if not key or not equals or not values:
         raise BadInput(f"{text!r} is not a setting; write it as fasttext.dim=100")
-    return key, [_value(value) for value in values.split(",")]
-
-
-def _value(text: str) -> object:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
+    return key, [setting_value(value) for value in values.split(",")]
 
 
 def _progress(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:

@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corpora.corpus import Corpus, digest, first_repeated
 from corpora.trec import write_run
@@ -29,9 +30,6 @@ from ncs.search.baselines.dense import DenseRanker, text_of
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import DEFAULT_RANKER, Ranker, create_ranker, read_ranker
 from ncs.types import Document, Qrels, Query, Run
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 BASELINE = "bm25"
 DEPTH = 1000
@@ -309,19 +307,26 @@ def costs(
     index: Index, system: System, ranker: Ranker, milliseconds: Sequence[float], queries: Sequence[Query]
 ) -> dict[str, Any]:
     """The fields of Ranked that say what the answers cost."""
-    p50, p95 = np.percentile(milliseconds, [50, 95])
     parts = list(_parts(index, ranker))
     times = [_embedding_ms(index, part, [query.text for query in queries]) for part in parts]
     embedding = [each for each in times if each is not None]
     folders = {ranker.name, *(part.name for part in parts)}
     saved = sum(folder_bytes(path) for path in index.folder.rglob("*") if path.is_dir() and path.name in folders)
     return {
-        "query_ms_p50": round(float(p50), 3),
-        "query_ms_p95": round(float(p95), 3),
-        "query_ms": [round(value, 3) for value in milliseconds],
+        **query_times(milliseconds),
         "embed_document_ms": round(sum(document for document, _ in embedding), 4) if embedding else None,
         "embed_query_ms": round(sum(query for _, query in embedding), 4) if embedding else None,
         "index_bytes": None if system.config else saved or None,
+    }
+
+
+def query_times(milliseconds: Sequence[float]) -> dict[str, Any]:
+    """The fields of Ranked that say how long each query took."""
+    p50, p95 = np.percentile(milliseconds, [50, 95])
+    return {
+        "query_ms_p50": round(float(p50), 3),
+        "query_ms_p95": round(float(p95), 3),
+        "query_ms": [round(value, 3) for value in milliseconds],
     }
 
 
@@ -525,6 +530,7 @@ def _shape(experiment: Experiment) -> tuple[object, ...]:
 
 def _pooled_build(builds: Sequence[Build]) -> Build:
     stages = dict.fromkeys(stage for build in builds for stage in build.seconds)
+    updates = [build.updates for build in builds if build.updates is not None]
     return replace(
         builds[0],
         seconds={stage: round(sum(build.seconds.get(stage, 0) for build in builds), 2) for stage in stages},
@@ -532,25 +538,17 @@ def _pooled_build(builds: Sequence[Build]) -> Build:
         index_bytes=sum(build.index_bytes for build in builds),
         peak_memory_bytes=max(build.peak_memory_bytes for build in builds),
         systems=[_pooled_system(parts) for parts in zip(*(build.systems for build in builds), strict=True)],
-        updates=_pooled_updates([build.updates for build in builds if build.updates is not None]),
+        updates={name: [each for part in updates for each in part[name]] for name in updates[0]} if updates else None,
     )
 
 
-def _pooled_updates(parts: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]] | None:
-    return {name: [each for part in parts for each in part[name]] for name in parts[0]} if parts else None
-
-
 def _pooled_system(parts: Sequence[Ranked]) -> Ranked:
-    milliseconds = [value for part in parts for value in part.query_ms]
-    p50, p95 = np.percentile(milliseconds, [50, 95])
     values = {name: [value for part in parts for value in part.values[name]] for name in parts[0].values}
     defined = {name: [value for value in column if value is not None] for name, column in values.items()}
     return replace(
         parts[0],
         fit_seconds=_total([part.fit_seconds for part in parts]),
-        query_ms_p50=round(float(p50), 3),
-        query_ms_p95=round(float(p95), 3),
-        query_ms=milliseconds,
+        **query_times([value for part in parts for value in part.query_ms]),
         ranks=[ranks for part in parts for ranks in part.ranks],
         values=values,
         means={name: round(sum(column) / len(column), 6) if column else 0.0 for name, column in defined.items()},

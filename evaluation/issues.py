@@ -24,7 +24,7 @@ from corpora.corpus import digest
 from corpora.issues import Issue, read_issues
 from corpora.repo_search import OF_FILE
 from evaluation import experiments, outputs, reports, updates
-from evaluation.experiments import BASELINE, RESULTS, Build, Experiment, Ranked, build_of, judge
+from evaluation.experiments import BASELINE, RESULTS, Build, Experiment, Ranked, build_of, judge, query_times
 from evaluation.machine import commit, machine
 from evaluation.measures import evaluate, mean
 from evaluation.work_trees import WorkTree, find_objects
@@ -160,9 +160,9 @@ def run_repository(
     rankers: Sequence[str],
     *,
     functions: bool,
-    every: int = EVERY,
-    asked: Iterator[int] | None = None,
-    say: Say = lambda line: None,
+    every: int,
+    asked: Iterator[int],
+    say: Say,
 ) -> Experiment:
     """Ask about every issue of one repository, in the order of their commits.
 
@@ -171,7 +171,7 @@ def run_repository(
     functions: whether they are judged, too.
     Raises BadInput for a commit that is not there.
     """
-    started_at, asked = commit(), asked or count(1)
+    started_at = commit()
     tree = WorkTree(objects, folder / name.rpartition("-")[2])
     dates = tree.dates(dict.fromkeys(issue.revision for issue in issues))
     issues = sorted(issues, key=lambda issue: (dates[issue.revision], issue.revision))  # sorted is stable
@@ -279,12 +279,9 @@ def _ranked(
         found = evaluate(known, {id: _run(of_issue[id].functions) for id in known}, name) if known else {}
         means[label] = round(mean(found), 6)
         values[label] = [found.get(issue.id) for issue in issues]
-    milliseconds = [round(each.milliseconds, 3) for each in answers]
-    p50, p95 = np.percentile(milliseconds, [50, 95])
-    return Ranked(
-        ranker, None, round(float(p50), 3), round(float(p95), 3), means, values, milliseconds,
-        ranks=[_ranks(issue, each) for issue, each in zip(issues, answers, strict=True)],
-    )  # fmt: skip
+    ranks = [_ranks(issue, each) for issue, each in zip(issues, answers, strict=True)]
+    times = query_times([each.milliseconds for each in answers])
+    return Ranked(ranker, None, **times, means=means, values=values, ranks=ranks)
 
 
 # All of them.

@@ -26,7 +26,7 @@ from corpora.program import read_program
 from evaluation.experiments import fitted, read_system, run_experiment
 from ncs import __version__
 from ncs.config import BuildConfig
-from ncs.errors import BadInput, MissingExtra
+from ncs.errors import BadInput, needing
 from ncs.exit_status import main_program
 from ncs.index import Index
 
@@ -164,10 +164,8 @@ def local_task(folder: Path, language: str = "") -> Any:
 def _mteb() -> Any:
     """The package, set to stay offline; MissingExtra where it is not installed."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    try:
+    with needing("evaluating by mteb", "mteb"):
         import mteb
-    except ImportError as error:
-        raise MissingExtra(f"mteb needs {error.name}: pip install 'neural-code-search[mteb]'") from None
     return mteb
 
 

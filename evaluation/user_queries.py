@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from evaluation.measures import interval, mean, paired_interval
 from ncs.console import count, one_line
 from ncs.errors import BadInput
-
-if TYPE_CHECKING:
-    from ncs.index import Index
-    from ncs.search.feedback import Feedback
-    from ncs.types import Hit, Location
+from ncs.index import Index
+from ncs.search.feedback import Feedback
+from ncs.types import Hit, Location
 
 DEPTH = 100
 """Hits per query in which its relevant functions are looked for."""

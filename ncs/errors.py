@@ -65,6 +65,17 @@ def reading(what: object) -> Iterator[None]:
         raise damaged(f"cannot read {what} ({reason})") from error
 
 
+@contextmanager
+def needing(what: str, extra: str) -> Iterator[None]:
+    """Raise MissingExtra, with the remedy, where a library that is imported here is not installed."""
+    try:
+        yield
+    except ImportError as error:
+        if str(error.name).startswith("ncs"):
+            raise
+        raise MissingExtra(f"{what} needs {error.name}; pip install 'neural-code-search[{extra}]'") from error
+
+
 def damaged(what: str, folder: object = "FOLDER") -> IndexDamaged:
     """The error for an index folder with something that cannot be used."""
     return IndexDamaged(UNUSABLE.format(what=what, folder=folder))

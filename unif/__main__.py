@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, get_args
 
 from corpora.jsonl import read_rows
 from ncs.console import tracker
-from ncs.errors import BadInput, MissingExtra
+from ncs.errors import BadInput, needing
 from ncs.exit_status import main_program
 from ncs.index import Index
 from ncs.storage.snapshot import find_index
@@ -39,13 +39,9 @@ TRANSLATION, GENERAL = "translation", "general"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train; 0 done, 2 error (one line on stderr)."""
     options = _parser().parse_args(arguments)
-    try:
-        run = {TRANSLATION: _train_translation, GENERAL: _train_general}.get(options.encoder, _train)
+    run = {TRANSLATION: _train_translation, GENERAL: _train_general}.get(options.encoder, _train)
+    with needing("training", "unif"):
         trained = run(options)
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise MissingExtra("training needs torch: pip install 'neural-code-search[unif]'") from None
     use = f"ncs build --add unif:head={options.out}"
     if options.encoder == GENERAL:
         use = f"copy {options.out / 'general'} to ncs/models/general"

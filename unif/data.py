@@ -19,7 +19,7 @@ import numpy as np
 
 from corpora.jsonl import Row, parse_row, read_lines
 from corpora.program import read_program
-from ncs.errors import BadInput, MissingExtra
+from ncs.errors import BadInput, needing
 from ncs.learn.embeddings import Embeddings
 from ncs.learn.tokenization import END, BpeTokenizer, Tokenizer, WordTokenizer, source_words
 from ncs.progress import Track, silent
@@ -337,11 +337,9 @@ def learn_words(texts: Iterable[Iterable[str]], *, size: int = MAX_TOKENS, min_c
 
 def learn_bpe(texts: Iterable[Sequence[str]], *, size: int = MAX_TOKENS) -> BpeTokenizer:
     """Byte pairs of the words of some texts. Raises MissingExtra where `tokenizers` is not installed."""
-    try:
+    with needing("learning byte pairs", "unif"):
         from tokenizers import Tokenizer as Library
         from tokenizers import models, pre_tokenizers, trainers
-    except ImportError:
-        raise MissingExtra("byte pairs need `tokenizers`: pip install 'neural-code-search[unif]'") from None
     counts = Counter(word for text in texts for word in text)
     # Given first, the last letters of words have the same ids every time; the library would number them by chance.
     last = sorted({word[-1] + END for word in counts if word})

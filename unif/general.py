@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,16 +26,14 @@ from corpora.guides import guide_pairs
 from corpora.pairs import Pair, write_pairs
 from ncs.errors import BadInput, SourceError
 from ncs.learn.general import GeneralHead
+from ncs.learn.heads import Head
 from ncs.progress import Track, silent
 from ncs.text.vocabulary import Vocabulary
+from unif.config import TranslationConfig
 from unif.data import PairFile, Sources
+from unif.training import Trained
 from unif.translation import train as train_translation
 from unif.translation_data import SparsePairs
-
-if TYPE_CHECKING:
-    from ncs.learn.heads import Head
-    from unif.config import TranslationConfig
-    from unif.training import Trained
 
 STEMS = 12_000
 """Stems that are kept, the most frequent ones: 4 tables of 128 bytes for each. 23,000 are no better."""

@@ -13,20 +13,16 @@ import zlib
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corpora.codesearchnet.filters import first_paragraph, read_code
+from corpora.pairs import Pair
 from ncs.extract import LANGUAGES
 from ncs.search.baselines.enhanced import normalized
 from ncs.storage.duplicates import band_keys, mixed, smallest_hashes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from corpora.pairs import Pair
 
 SET, MULTISET = 0.8, 0.7
 """Least Jaccard similarities of near duplicates."""
@@ -45,12 +41,8 @@ _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 def identifiers(tokens: Sequence[str], language: str) -> array[int]:
     """Hashes (CRC-32) of the tokens that are names and no keywords, ascending, repetitions kept."""
     ignored = LANGUAGES[language].ignored
-    return array("I", sorted(_hash(token) for token in tokens if token not in ignored and _IDENTIFIER.match(token)))
-
-
-@lru_cache(1 << 16)
-def _hash(token: str) -> int:
-    return zlib.crc32(token.encode("utf-8", "replace"))
+    names = (token for token in tokens if token not in ignored and _IDENTIFIER.match(token))
+    return array("I", sorted(zlib.crc32(name.encode("utf-8", "replace")) for name in names))
 
 
 def alike(left: Counter[int], right: Counter[int]) -> bool:

@@ -8,17 +8,12 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from tree_sitter import Language as Grammar
-from tree_sitter import Parser
+from tree_sitter import Node
 
-from ncs.extract import LANGUAGES
 from ncs.extract.comments import clean_comment, unquote
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from ncs.extract.treesitter import parser_of
 
 LEAST_TOKENS = 3
 """Least tokens of documentation."""
@@ -221,7 +216,7 @@ def read_code(function: str, language: str, kind: str = "function") -> Code:
     spans: list[tuple[int, int]] = []
     dropped: set[tuple[int, int]] = set()
     docstring = ""
-    for node in _nodes(_parser(language).parse(program).root_node, dropped):
+    for node in _nodes(parser_of(language).parse(program).root_node, dropped):
         if language == "python" and not docstring and node.type == "block":
             string = _docstring(node)
             language = ""  # the outermost body is this one
@@ -271,8 +266,3 @@ def _without(source: bytes, spans: list[tuple[int, int]]) -> str:
     parts.append(source[at:])
     lines = b"".join(parts).decode("utf-8", "replace").split("\n")
     return "\n".join(line.rstrip() for line in lines if line.strip())
-
-
-@lru_cache
-def _parser(language: str) -> Parser:
-    return Parser(Grammar(LANGUAGES[language].load()))

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
+
+import numpy as np
 
 from corpora.corpus import Corpus, write_beir
 from corpora.tables import write_table
 from corpora.trec import write_qrels, write_run
 from evaluation.annotation.judgments import Judgments, grades_of, is_new, qrels_of
-from evaluation.annotation.kappa import agreements
 from evaluation.annotation.pool import Recipe, make_pool, read_queries, runs
 from evaluation.annotation.session import Session
 from evaluation.experiments import all_documents
 from ncs.console import count
-from ncs.errors import BadInput, MissingExtra
+from ncs.errors import BadInput, needing
 from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.serve.http.settings import Settings
@@ -95,11 +97,9 @@ def serve(
     request: Request, say: Callable[[str], None], *, port: int, token: str | None, quiet: bool, track: Track = silent
 ) -> None:
     """Show the page on this machine until SIGTERM or ctrl-C. Raises MissingExtra without the extra `server`."""
-    try:
+    with needing("ncs annotate", "server"):
         from evaluation.annotation.app import create_app
         from ncs.serve.http.app import listen, run
-    except ImportError as error:
-        raise MissingExtra(f"ncs annotate needs {error.name}; pip install 'neural-code-search[server]'") from error
     settings = Settings({}, port=port, quiet=quiet)
     with (
         open_session(request, make=True, track=track) as session,
@@ -199,3 +199,52 @@ def _write_csv(session: Session, path: Path) -> None:
             language = _SPELLINGS.get(pair.language, pair.language.capitalize())
             rows.append((language, texts[pair.query], session.url_or_id(pair.document), answer.grade, answer.notes))
     write_table(path, COLUMNS, rows)
+
+
+# Agreement.
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Annotators over the pairs that two of them judged. same: share of equal grades; kappa: Cohen's with squared
+    weights, as CodeSearchNet reports it (section 3), None where it is 0 / 0.
+    """
+
+    names: str
+    pairs: int
+    same: float
+    kappa: float | None
+
+    def __str__(self) -> str:
+        value = "not defined (all grades are the same)" if self.kappa is None else f"{self.kappa:.3f}"
+        return f"{self.names}: {self.pairs:,} judged by both, {self.same:.0%} alike, squared Cohen's kappa {value}"
+
+
+def agreements(grades: Mapping[int, Mapping[str, int]]) -> list[Agreement]:
+    """The agreement of every two annotators with common pairs, by name; of more than two also of everybody.
+
+    grades: pair -> annotator -> grade. Everybody: each two judgments of a pair count in both orders, so that the order
+    of names does not matter. Raises BadInput where no pair has two annotators.
+    """
+    names = sorted({name for by_annotator in grades.values() for name in by_annotator})
+    result, left, right = list[Agreement](), list[int](), list[int]()
+    for first, second in combinations(names, 2):
+        common = [(each[first], each[second]) for each in grades.values() if first in each and second in each]
+        if common:
+            a, b = zip(*common, strict=True)
+            result.append(_agreement(f"{first} and {second}", len(common), a, b))
+            left += [*a, *b]
+            right += [*b, *a]
+    if not result:
+        raise BadInput("no function was judged by two people for the same query; agreement needs a second annotator")
+    if len(names) > 2:
+        result.append(_agreement("everybody", sum(len(each) > 1 for each in grades.values()), left, right))
+    return result
+
+
+def _agreement(names: str, pairs: int, left: Sequence[int], right: Sequence[int]) -> Agreement:
+    from sklearn.metrics import cohen_kappa_score
+
+    varied = len({*left, *right}) > 1
+    kappa = float(cohen_kappa_score(left, right, labels=(0, 1, 2, 3), weights="quadratic")) if varied else None
+    return Agreement(names, pairs, float(np.mean(np.equal(left, right))), kappa)

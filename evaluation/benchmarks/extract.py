@@ -11,14 +11,12 @@ import gc
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
-
-from tree_sitter import Language, Parser
 
 from evaluation.benchmarks.common import Report, files_by_language
 from evaluation.reports import markdown_table
 from ncs.extract import LANGUAGES, extract_files, language_of
+from ncs.extract.treesitter import parser_of
 from ncs.sources import SourceFile
 
 GROUPS = 20
@@ -87,12 +85,7 @@ def _extract(files: Sequence[SourceFile]) -> tuple[int, int, int]:
 
 def parse(files: Iterable[SourceFile]) -> int:
     """Parse every file and drop the tree: the floor under extraction. Returns the files with syntax errors."""
-    return sum(_parser(language_of(file.path) or "").parse(file.data).root_node.has_error for file in files)
-
-
-@lru_cache
-def _parser(language: str) -> Parser:
-    return Parser(Language(LANGUAGES[language].load()))
+    return sum(parser_of(language_of(file.path) or "").parse(file.data).root_node.has_error for file in files)
 
 
 def table(report: Report) -> str:

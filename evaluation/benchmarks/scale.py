@@ -35,7 +35,7 @@ from evaluation.benchmarks.common import (
 )
 from evaluation.experiments import folder_bytes, write_json
 from evaluation.reports import markdown_table
-from ncs.errors import BadInput, MissingExtra
+from ncs.errors import BadInput, needing
 from ncs.extract import extract_files
 from ncs.index import Index
 from ncs.sources import walk
@@ -92,10 +92,8 @@ def run(options: argparse.Namespace) -> Report:
 
 def build(sources: Path, index: Path, options: Sequence[str]) -> Report:
     """Seconds of `ncs build`, and the most memory that its processes held together, mapped files left out."""
-    try:
+    with needing("bin/benchmark scale", "dev"):
         import psutil
-    except ModuleNotFoundError:
-        raise MissingExtra("memory of processes is read by psutil; pip install psutil") from None
     peak, finished = [0], Event()
 
     def watch() -> None:

@@ -38,7 +38,6 @@ from ncs.errors import BadInput, NcsError
 from ncs.index import Index
 
 PLACES = (50, 95, 99, 100)
-QUERIES = 500
 SIMILAR = 0.1
 """The share of requests with code, which is parsed."""
 UPDATE_SECONDS, KILL_SECONDS, SAMPLE_SECONDS = 5.0, 10.0, 2.0

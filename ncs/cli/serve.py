@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from ncs.cli.options import IndexOption, Store, TokenFile, index_folder, without_none
 from ncs.console import say, show_table
-from ncs.errors import BadInput, MissingExtra
+from ncs.errors import BadInput, needing
 from ncs.exit_status import INTERRUPTED
 
 
@@ -31,14 +31,14 @@ def tui(
     drawn_on = (sys.stdin, sys.stderr) if print_place else (sys.stdin, sys.stdout, sys.stderr)
     if not all(stream.isatty() for stream in drawn_on):
         raise BadInput("ncs tui needs a terminal; without one: ncs query 'what the function does'")
-    with _needing("tui", "tui"):
+    with needing("ncs tui", "tui"):
         from ncs.serve.tui import app
     folder = index_folder(index)
     if not print_place:
-        app.run(folder)
+        app.run(folder, app.SearchApp)
         return
     with _stdout_kept():
-        chosen = app.choose(folder)
+        chosen = app.run(folder, app.ChooseApp)
     if chosen is None:
         raise typer.Exit(INTERRUPTED)
     typer.echo(chosen)
@@ -95,7 +95,7 @@ def serve(
         **without_none(seconds=time_limit),
     )  # fmt: skip
     token = read_token(token_file, os.environ)
-    with _needing("serve", "server"):
+    with needing("ncs serve", "server"):
         from ncs.serve.http import app
     app.serve(settings, token, say)
 
@@ -153,20 +153,9 @@ def mcp(
         raise BadInput("--store goes with one index; name its folder with -i")
     settings = Settings(folders, indexes, client_roots=not http, **without_none(wait=wait, store=store))
     token = read_token(token_file, os.environ) if http else None
-    with _needing("mcp", "mcp"):
+    with needing("ncs mcp", "mcp"):
         from ncs.serve.mcp import server
     if http:
         server.serve_http(settings, port, token, say)
     else:
         server.serve_stdio(settings)
-
-
-@contextmanager
-def _needing(command: str, extra: str) -> Iterator[None]:
-    """Raise MissingExtra for a module that is not installed."""
-    try:
-        yield
-    except ImportError as error:
-        if str(error.name).startswith("ncs"):
-            raise
-        raise MissingExtra(f"ncs {command} needs {error.name}; pip install 'neural-code-search[{extra}]'") from error

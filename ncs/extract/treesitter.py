@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 from tree_sitter import Language as Grammar
 from tree_sitter import Parser, Query, QueryCursor
 
-from ncs.errors import SourceError
+from ncs.errors import SourceError, unknown
 from ncs.extract.comments import Comments, unquote
 from ncs.extract.documents import Class, File, Function, Outlines, documents_of, with_distinct_ids
-from ncs.extract.languages import Language
+from ncs.extract.languages import LANGUAGES, Language
 from ncs.extract.source_bytes import NOT_BRACKETS, Span, after_space, as_utf8, blanked
 
 if TYPE_CHECKING:
@@ -128,6 +128,14 @@ def read(
 def _tools(language: Language) -> tuple[Parser, QueryCursor, _NamesByField]:
     grammar = Grammar(language.load())
     return Parser(grammar), QueryCursor(Query(grammar, language.query), match_limit=MATCHES), _NamesByField(language)
+
+
+@lru_cache
+def parser_of(language: str) -> Parser:
+    """The parser of a language; raises BadInput for an unknown one, MissingExtra for one that is not installed."""
+    if language not in LANGUAGES:
+        raise unknown("language", language, LANGUAGES)
+    return Parser(Grammar(LANGUAGES[language].load()))
 
 
 def _parse(source: bytes, parser: Parser, language: Language) -> Node:

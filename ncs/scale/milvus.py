@@ -243,9 +243,9 @@ class MilvusIndex(Index):
         is_open = name in self._rankers
         ranker = super().ranker(name)
         if not is_open and name == LEXICAL and isinstance(ranker, Bm25Ranker):
-            ranker._postings = StorePostings(ranker.postings, self._candidates)
+            ranker.postings = StorePostings(ranker.postings, self._candidates)
         elif not is_open and name == DENSE and isinstance(ranker, NcsRanker):
-            ranker._vectors = StoreVectors(ranker.vectors, self._candidates)
+            ranker.vectors = StoreVectors(ranker.vectors, self._candidates)
         return ranker
 
 

@@ -28,12 +28,10 @@ from operator import itemgetter
 from textwrap import dedent
 from typing import TYPE_CHECKING, NamedTuple
 
-from ncs.errors import unknown
-from ncs.extract.languages import LANGUAGES
 from ncs.text.quotes import blank_openings
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Node
 
 Feature = tuple[object, ...]
 Features = Mapping[Feature, int]
@@ -362,7 +360,7 @@ def parse(code: bytes, language: str) -> Parsed:
     """
     from ncs.extract import treesitter
 
-    parser, syntax = _parser(language), SYNTAX.get(language, Syntax())
+    parser, syntax = treesitter.parser_of(language), SYNTAX.get(language, Syntax())
     code = _cleaned(code, syntax)
     trees: list[tuple[int, Parsed]] = []
     opening = "" if syntax.opening.strip().encode() in code else syntax.opening
@@ -400,12 +398,3 @@ def _errors(root: Node) -> int:
         elif node.has_error:
             stack.extend(node.children)
     return errors
-
-
-@lru_cache(maxsize=64)
-def _parser(language: str) -> Parser:
-    from tree_sitter import Language, Parser
-
-    if language not in LANGUAGES:
-        raise unknown("language", language, LANGUAGES)
-    return Parser(Language(LANGUAGES[language].load()))

@@ -10,7 +10,6 @@ from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker
 from ncs.search.ranking import Internals
 from ncs.storage.postings import Postings, TermStatistics
-from ncs.text.tokens import tokenize
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
@@ -30,25 +29,14 @@ class Bm25Ranker(Ranker):
     """Orders documents by BM25; stop words of the query are left out unless it has no other words."""
 
     signal = "lexical"
+    postings: Postings
 
     def __init__(
-        self,
-        name: str = "bm25",
-        *,
-        weights: Mapping[Field, float] = WEIGHTS,
-        k1: float = 1.2,
-        b: float = 0.75,
-        stop_words: bool = False,
+        self, name: str = "bm25", *, weights: Mapping[Field, float] = WEIGHTS, k1: float = 1.2, b: float = 0.75
     ) -> None:
         self.name = name
-        self.weights, self.k1, self.b, self.stop_words = dict(weights), k1, b, stop_words
-        self.config = {"weights": self.weights, "k1": k1, "b": b, "stop_words": stop_words}
-        self._postings: Postings | None = None
-
-    @property
-    def postings(self) -> Postings:
-        """The postings; raises BadInput before `fit` or `load`."""
-        return self._ready(self._postings)
+        self.weights, self.k1, self.b = dict(weights), k1, b
+        self.config = {"weights": self.weights, "k1": k1, "b": b}
 
     def fit(
         self,
@@ -61,7 +49,7 @@ class Bm25Ranker(Ranker):
         """Build postings."""
         from ncs.storage.postings_builder import build  # only builds need it
 
-        self._postings = build(words, weights=self.weights, k1=self.k1, b=self.b, track=track)
+        self.postings = build(words, weights=self.weights, k1=self.k1, b=self.b, track=track)
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows that have a word of the query, by (-score, row); raises BadInput for k < 1."""
@@ -70,10 +58,6 @@ class Bm25Ranker(Ranker):
     def internals(self) -> Internals:
         """Postings."""
         return Internals(postings=self.postings)
-
-    def query_words(self, text: str) -> list[str]:
-        """The words of a query that it searches for."""
-        return tokenize(text) if self.stop_words else super().query_words(text)
 
     def save(self, statistics: Path, segment: Path) -> None:
         """Term statistics and postings."""
@@ -89,4 +73,4 @@ class Bm25Ranker(Ranker):
 
     def load(self, snapshot: Snapshot) -> None:
         """Raises IndexDamaged for damaged files."""
-        self._postings = Postings.open(snapshot, self.name)
+        self.postings = Postings.open(snapshot, self.name)

@@ -66,8 +66,7 @@ class SourceLocator:
 
     def name_of(self, file: Path) -> str | None:
         """repository/path of a file on this machine; None if it is not indexed."""
-        places = dict.fromkeys([stored_place(str(file), self._home), str(file)])  # of an older ncs: absolute
-        row = next(filter(None, (self._find({"place": place}) for place in places)), None)
+        row = self._find({"place": stored_place(str(file), self._home)})
         return f"{row[0]}/{row[1]}" if row else None
 
     def within(self, path: Path) -> list[tuple[str, str]]:

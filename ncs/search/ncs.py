@@ -39,6 +39,8 @@ class NcsRanker(Ranker):
     """
 
     signal = "meaning"
+    encoder: TfidfEncoder
+    vectors: Vectors
 
     def __init__(
         self,
@@ -60,19 +62,7 @@ class NcsRanker(Ranker):
             "stop_words": stop_words,
             **({} if vectors == "auto" else {"vectors": vectors}),
         }
-        self._encoder: TfidfEncoder | None = None
-        self._vectors: Vectors | None = None
         self._mean: Matrix | None = None
-
-    @property
-    def encoder(self) -> TfidfEncoder:
-        """The encoder; raises BadInput before `fit` or `load`."""
-        return self._ready(self._encoder)
-
-    @property
-    def vectors(self) -> Vectors:
-        """The vectors of the documents; raises BadInput before `fit` or `load`."""
-        return self._ready(self._vectors)
 
     def fit(
         self,
@@ -91,8 +81,8 @@ class NcsRanker(Ranker):
         if self.centre:
             self._mean = _mean(chunks, words, dim)
             chunks = center(chunks, self._mean)
-        self._encoder = encoder
-        self._vectors = Vectors([VectorIndex.build(chunks, dim, kind=choose_kind(self._choice, len(words)))])
+        self.encoder = encoder
+        self.vectors = Vectors([VectorIndex.build(chunks, dim, kind=choose_kind(self._choice, len(words)))])
 
     def _encode_with(self, vocabulary: Vocabulary, embeddings: Embeddings, idf: Matrix) -> TfidfEncoder:
         return TfidfEncoder(vocabulary, embeddings.vectors, idf, self.query_weights, self.stop_words)
@@ -129,9 +119,9 @@ class NcsRanker(Ranker):
 
     def load(self, snapshot: Snapshot) -> None:
         """Raises IndexDamaged if files are missing, inconsistent or of another configuration."""
-        self._encoder, self._mean = self._open(snapshot.statistics)
-        self._vectors = Vectors.open(snapshot, self.name)
-        if self._vectors.dim != self._encoder.vectors.shape[1]:
+        self.encoder, self._mean = self._open(snapshot.statistics)
+        self.vectors = Vectors.open(snapshot, self.name)
+        if self.vectors.dim != self.encoder.vectors.shape[1]:
             raise damaged(f"the vectors of {self.name} do not fit the embeddings")
 
     def _open(self, statistics: Path) -> tuple[TfidfEncoder, Matrix | None]:

@@ -203,11 +203,16 @@ def read_ranker(text: str) -> tuple[str, dict[str, object]]:
         key, equals, value = part.partition("=")
         if not (key and equals and value):
             raise BadInput(f"{part!r} is no setting of a ranker; write {name}:key=value")
-        try:
-            settings[key] = json.loads(value)
-        except json.JSONDecodeError:
-            settings[key] = value
+        settings[key] = setting_value(value)
     return _check_name(name), settings
+
+
+def setting_value(text: str) -> object:
+    """JSON if possible, else the text."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
 
 
 def check_part(name: str) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 from ncs.console import count
 from ncs.errors import BadInput, check_k
 from ncs.messages import NO_FILE, NO_NAME, NO_USE, no_match
-from ncs.search.highlight import BEFORE_NAME, has_file_lines, marked_lines, name_marks
+from ncs.search.highlight import BEFORE_NAME, marked_lines, name_marks
 from ncs.search.locate_source import locator_of
 from ncs.search.question import check_length
 from ncs.search.signals import IN_BODY
@@ -213,7 +213,7 @@ class NameSearch:
 
     def _unknown(self, name: str) -> str:
         """The sentence about a name that is nowhere, with names of nearly the same spelling."""
-        return no_match(name, self._near(name) or self._names_from(name))
+        return no_match(name, self._near(name) or self._own_names(self._defining(name, prefixes=True)[0])[:NEAR])
 
     def _near(self, name: str) -> list[str]:
         """At most NEAR names that are spelled nearly so, or so but for case and underscores."""
@@ -223,17 +223,12 @@ class NameSearch:
         known = dict.fromkeys((*spellings, *self._facts.definitions.names()))
         key = _plain(name)
         keys = [*([key] if key in known else []), *nearest_words(key, known)]
-        return [each for key in keys for each in spellings.get(key) or [self._own_name(key)] if each][:NEAR]
+        rows_of = {key: self._facts.definitions.match(Symbol(key))[0][:1] for key in keys}
+        return [each for key in keys for each in spellings.get(key) or self._own_names(rows_of[key])][:NEAR]
 
-    def _names_from(self, prefix: str) -> list[str]:
-        """At most NEAR defined names with this prefix."""
-        rows, _ = self._defining(prefix, prefixes=True)
-        return list(dict.fromkeys(map(_own, self._documents.locations(rows.tolist()))))[:NEAR]
-
-    def _own_name(self, key: str) -> str:
-        """A defined name as it is spelled; "" where its definitions are gone."""
-        rows, _ = self._facts.definitions.match(Symbol(key))
-        return _own(self._documents.locations(rows[:1].tolist())[0]) if len(rows) else ""
+    def _own_names(self, rows: Rows) -> list[str]:
+        """The names that rows define, as spelled, each once."""
+        return list(dict.fromkeys(map(_own, self._documents.locations(rows.tolist()))))
 
     def _where(self, rows: Rows) -> str:
         location = self._documents.locations(self._bodies_first(rows)[:1].tolist())[0]
@@ -274,7 +269,7 @@ class NameSearch:
         """The name, or where nothing spells it so, the definitions' spellings of it."""
         if len(self._facts.uses.rows_with([name])) or not len(defining):
             return [name]
-        return list(dict.fromkeys(map(_own, self._documents.locations(defining.tolist()))))
+        return self._own_names(defining)
 
     def _live(self, rows: Rows, allowed: Mask | None = None) -> Rows:
         mask = both(self._documents.mask(Filters()), allowed)
@@ -375,7 +370,8 @@ class NameSearch:
                 return None
         marked = set(marked_lines(code, marks))
         found = [at for at, _ in _code_lines(document, texts) if at in marked]
-        return [(document.start_line + at, texts[at]) for at in found] if has_file_lines({**hit, "code": code}) else []
+        whole = len(texts) == document.end_line - document.start_line + 1  # not of a file that ends before
+        return [(document.start_line + at, texts[at]) for at in found] if whole else []
 
 
 def _plain(name: str) -> str:

@@ -80,26 +80,17 @@ class UnifRanker(Ranker):
     centre: subtract the mean of all document vectors; None: as the head was trained.
     """
 
+    head: Head
+    vectors: Vectors
+
     def __init__(self, name: str = "unif", *, head: str | None = None, centre: bool | None = None) -> None:
         self.name = name
         self.config = {"head": head and str(head), "centre": centre}
         self._copy: Path | None = None
-        self._head: Head | None = None
         self._mean: Matrix | None = None
         self.translated: TranslatedFunctions | None = None
         """Scores query words one by one, for a head with a translation."""
         self._tokens: tuple[WordTable, Any] | None = None
-        self._vectors: Vectors | None = None
-
-    @property
-    def head(self) -> Head:
-        """The head; raises BadInput before `fit` or `load`."""
-        return self._ready(self._head)
-
-    @property
-    def vectors(self) -> Vectors:
-        """The vectors of the documents; raises BadInput before `fit` or `load`."""
-        return self._ready(self._vectors)
 
     @cached_property
     def spread(self) -> Spread:
@@ -189,8 +180,8 @@ class UnifRanker(Ranker):
         self, words: WordTable, embeddings: Embeddings | None, documents: DocumentTable, *, track: Track = silent
     ) -> None:
         """Encode all documents; raises BadInput without a head, and for one that reads source without code."""
-        self._head = self._open()
-        if self._head.reads == "source":
+        self.head = self._open()
+        if self.head.reads == "source":
             self._index_centered(self._encode_sources(documents, track), len(documents))
         else:
             self._index_centered(self._encode_words(words, track=track), len(words))
@@ -231,7 +222,7 @@ class UnifRanker(Ranker):
 
     def _index(self, vectors: Iterator[Matrix], n: int) -> None:
         kind, dim = choose_kind("auto", n), self.head.code.dim
-        self._vectors = Vectors([VectorIndex.build(map(self._center, vectors), dim, kind=kind)])
+        self.vectors = Vectors([VectorIndex.build(map(self._center, vectors), dim, kind=kind)])
 
     def save(self, statistics: Path, segment: Path) -> None:
         """Head, means and configuration; for the segment, vectors and the impacts of a translation."""
@@ -263,8 +254,8 @@ class UnifRanker(Ranker):
         folder = statistics_of(snapshot, self.name)
         self._load_statistics(folder)
         with reading(folder):
-            self._vectors = Vectors.open(snapshot, self.name)
-            if self.head.code.dim != self._vectors.dim:
+            self.vectors = Vectors.open(snapshot, self.name)
+            if self.head.code.dim != self.vectors.dim:
                 raise ValueError("its files do not fit each other")
             if self.head.translation:
                 folders = [segment.path / self.name for segment in snapshot.segments]
@@ -273,7 +264,7 @@ class UnifRanker(Ranker):
     def _load_statistics(self, folder: Path) -> None:
         self.config = read_config(folder)
         with reading(folder):
-            self._head = Head.load(folder / NAME)
+            self.head = Head.load(folder / NAME)
             self._mean = load_array(folder / MEAN, np.float32) if (folder / MEAN).is_file() else None
-            if self._mean is not None and len(self._mean) != self._head.code.dim:
+            if self._mean is not None and len(self._mean) != self.head.code.dim:
                 raise ValueError("its files do not fit each other")

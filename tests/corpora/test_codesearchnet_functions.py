@@ -15,8 +15,7 @@ from corpora.__main__ import main
 from corpora.codesearchnet.challenge import challenges
 from corpora.codesearchnet.functions import CodeFunction, read_functions
 from corpora.codesearchnet.pairs import corpora_of, name_of, namesakes, pairs
-from corpora.jsonl import write_rows
-from corpora.pairs import read_pairs
+from corpora.jsonl import read_rows, write_rows
 from ncs.errors import BadInput
 from ncs.types import Query
 
@@ -161,12 +160,12 @@ def test_the_command_leaves_out_what_is_like_held_out_functions_and_says_why(
     sources = folders if command == "namesakes" else folders[1:]
     arguments = ["codesearchnet", command, *map(str, sources), str(out), "-q"]
     assert main(arguments) == 0
-    every = {pair.id: pair for pair in read_pairs(out)}
+    every = {row.text("id"): row.text("query") for row in read_rows(out)}
     assert capsys.readouterr().out == f"{len(every)} pairs\n"
     query = "Get what a path holds"
     apart.write_text(json.dumps({"code": f'def f():\n    """{query}."""', "language": "python"}) + "\n")
     assert main([*arguments, "--apart", str(apart)]) == 0
-    left = {id for id, pair in every.items() if pair.query != query}
-    assert {pair.id for pair in read_pairs(out)} == left
+    left = {id for id, asked in every.items() if asked != query}
+    assert {row.text("id") for row in read_rows(out)} == left
     reason = f"; left out as like apart.jsonl: {len(every) - len(left)} documentation" if len(left) < len(every) else ""
     assert capsys.readouterr().out == f"{len(left)} pairs{reason}\n"

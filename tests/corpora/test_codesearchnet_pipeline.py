@@ -18,7 +18,6 @@ from corpora.codesearchnet.functions import CodeFunction, corpus_files, read_fun
 from corpora.codesearchnet.pipeline import NO_LICENSE, NOT_ALLOWED, UNKNOWN_LICENSE, Rules, make_corpus, partition_of
 from corpora.codesearchnet.repositories import commit_of, find_repositories
 from corpora.jsonl import read_rows
-from corpora.pairs import read_pairs
 from evaluation.challenge import main as challenge_main
 from ncs.errors import BadInput
 from ncs.index import Index
@@ -260,9 +259,9 @@ def test_a_corpus_read_back_gives_pairs_an_index_and_questions(
     assert [document.id for document in documents] == [query.id for query in corpus.queries]
     assert not any("Loads" in document.code or "doc" in document.words for document in documents)
     assert corpora_main(["codesearchnet", "pairs", str(out), str(tmp_path / "pairs.jsonl.gz"), "-q"]) == 0
-    read = list(read_pairs(tmp_path / "pairs.jsonl.gz", split="test"))
-    assert [(pair.query, pair.id) for pair in read] == [(query.text, query.id) for query in corpus.queries]
-    assert read[0].code.startswith("def load(path):\n    table_10 = open(path)")
+    read = [row for row in read_rows(tmp_path / "pairs.jsonl.gz") if row.text("split") == "test"]
+    assert [(row.text("query"), row.text("id")) for row in read] == [(q.text, q.id) for q in corpus.queries]
+    assert read[0].text("code").startswith("def load(path):\n    table_10 = open(path)")
     assert corpora_main(["codesearchnet", "index", str(out), str(tmp_path / "index"), "-q"]) == 0
     assert capsys.readouterr().out.endswith(f"4 functions -> {tmp_path / 'index'}\n")
     with Index.load(tmp_path / "index") as index:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from corpora.issues import Issue, read_issues
+from corpora.issues import Issue, edited_files, read_issues
 from corpora.jsonl import write_rows
-from corpora.patches import edited_files
 from ncs.errors import BadInput
 from tests.gitrepo import commit, git, repository
 

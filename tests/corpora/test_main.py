@@ -14,7 +14,7 @@ from corpora.__main__ import main
 from corpora.catalog import FETCHED, read_catalog
 from corpora.coir import DATASETS
 from corpora.download import place
-from corpora.pairs import read_pairs
+from corpora.jsonl import read_rows
 from ncs.errors import BadInput
 from ncs.types import Query
 from tests.corpora.test_coir import as_fetched
@@ -165,7 +165,7 @@ def test_a_dump_becomes_pairs_without_the_evaluation_questions(
     command = ["stackoverflow", str(posts), str(tmp_path / "pairs.jsonl.gz"), "-q"]
     assert main([*command, "--held-out", str(tmp_path / "held.json")]) == 0
     assert capsys.readouterr() == ("3 pairs\n", "")
-    assert {pair.question_id for pair in read_pairs(tmp_path / "pairs.jsonl.gz")} == {"10"}
+    assert {row.values["question_id"] for row in read_rows(tmp_path / "pairs.jsonl.gz")} == {10}
     assert main([*command, "--exclude", "hide, Studio"]) == 0
     out, err = capsys.readouterr()
     assert out == "1 pairs\n"

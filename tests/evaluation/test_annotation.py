@@ -18,7 +18,7 @@ from corpora.codesearchnet.challenge import read_queries as read_challenge_queri
 from corpora.corpus import read_beir
 from corpora.trec import read_qrels, read_run
 from evaluation.__main__ import main as evaluation
-from evaluation.annotation.command import Request, open_session
+from evaluation.annotation.command import Request, agreements, open_session
 from evaluation.annotation.judgments import (
     Answer,
     JudgedAlready,
@@ -28,7 +28,6 @@ from evaluation.annotation.judgments import (
     next_pair,
     qrels_of,
 )
-from evaluation.annotation.kappa import agreements
 from evaluation.annotation.pool import Pair, Recipe, make_pool, read_queries, runs
 from evaluation.annotation.session import MAX_SHOWN, highlight
 from ncs.errors import BadInput

@@ -16,7 +16,7 @@ import pytest
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import Index
-from ncs.search.rankers import FITTED, ON_REQUEST, RANKERS, Ranker, create_ranker, load_ranker
+from ncs.search.rankers import FITTED, ON_REQUEST, RANKERS, Ranker, load_ranker
 from ncs.storage.snapshot import Snapshot
 from tests import heads
 from tests.search import embeddings_server, tinybert
@@ -155,11 +155,6 @@ def test_fewer_than_one_hit_is_refused(name: str, fitted: Fitted, k: int) -> Non
 @pytest.mark.parametrize("text", ["", "  \n"])
 def test_an_empty_question_finds_nothing(name: str, fitted: Fitted, text: str) -> None:
     assert fitted(name).search(text, 5) == []
-
-
-def test_one_that_was_not_fitted_says_so(name: str) -> None:
-    with pytest.raises(BadInput, match=r"call|needs a"):
-        create_ranker(name).search("file", 1)
 
 
 def test_those_on_request_are_named_with_what_they_need(name: str, library: Index, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from corpora.jsonl import read_rows
 from corpora.ncs287 import read_links
-from corpora.pairs import read_pairs
 from ncs.index import Index
 from ncs.learn.general import GeneralHead, GeneralScorer
 from ncs.learn.heads import Head
@@ -60,8 +60,8 @@ def test_the_recipe_makes_a_head_from_repositories_and_resumes(repositories: Pat
     command = ["train", "general", "--repositories", str(repositories), "--apart", str(apart), "--out", str(run), "-q"]
     settings = ["--epochs", "1", "--batch", "32", "--valid", "0.1"]
     assert main([*command, *settings]) == 0
-    pairs = list(read_pairs(run / "pairs.jsonl.gz"))
-    assert {pair.license for pair in pairs} == {"MIT"}
+    pairs = list(read_rows(run / "pairs.jsonl.gz"))
+    assert {row.text("license") for row in pairs} == {"MIT"}
     assert len(pairs) > 100
     first = {path.name: path.read_bytes() for path in (run / "general").iterdir()}
     (run / "general" / "tables.npy").unlink()

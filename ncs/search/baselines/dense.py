@@ -39,6 +39,8 @@ class DenseRanker(Ranker):
     without.
     """
 
+    _vectors: Vectors
+
     def __init__(
         self,
         name: str,
@@ -49,7 +51,6 @@ class DenseRanker(Ranker):
         self.name, self.config, self.needs = name, config, needs
         self._open_model = open_model
         self._model: TextModel | None = None
-        self._vectors: Vectors | None = None
 
     @property
     def model(self) -> TextModel:
@@ -88,7 +89,7 @@ class DenseRanker(Ranker):
         check_k(k)
         if not text.strip():
             return []
-        query, vectors = self._checked(self.model.embed([text], "query"), 1)[0], self._ready(self._vectors)
+        query, vectors = self._checked(self.model.embed([text], "query"), 1)[0], self._vectors
         if len(query) != vectors.dim:
             raise BadInput(
                 f"{self.config[self.needs]} now gives {len(query)} dimensions, the index has {vectors.dim};"
@@ -99,12 +100,12 @@ class DenseRanker(Ranker):
     def save(self, statistics: Path, segment: Path) -> None:
         """The configuration, by which the model is opened again; vectors."""
         self._save_config(statistics)
-        self._ready(self._vectors).save(segment / self.name)
+        self._vectors.save(segment / self.name)
 
     def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
         """Embed the documents of a new segment only."""
         self.fit(words, None, documents)
-        self._ready(self._vectors).save(segment / self.name)
+        self._vectors.save(segment / self.name)
 
     def load(self, snapshot: Snapshot) -> None:
         """The model is not opened yet. Raises BadInput if it was not built, IndexDamaged for damaged files."""

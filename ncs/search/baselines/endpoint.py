@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from ncs.errors import BadInput, MissingExtra, NcsError
+from ncs.errors import BadInput, NcsError, needing
 from ncs.search.baselines.dense import DenseRanker
 
 if TYPE_CHECKING:
@@ -64,12 +64,8 @@ class EndpointModel:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         """Raises MissingExtra without the library."""
-        try:
+        with needing("the ranker endpoint", "endpoint"):
             from openai import Omit, OpenAI
-        except ImportError:
-            raise MissingExtra(
-                "endpoints need the extra `endpoint`: pip install 'neural-code-search[endpoint]'"
-            ) from None
         self._config = config
         self._dim: int | None = config["dimensions"]
         key = os.environ.get(KEY_VARIABLE, "")

@@ -44,6 +44,8 @@ class EnhancedRanker(Ranker):
     it is already.
     """
 
+    _words: Cooccurrence
+
     def __init__(
         self,
         name: str = "ncs_enhanced",
@@ -62,7 +64,6 @@ class EnhancedRanker(Ranker):
             "idf": idf,
             "part": part,
         }
-        self._words: Cooccurrence | None = None
 
     def prepare(self, statistics: Path | None = None) -> None:
         """Read the first of the pairs; raises BadInput if none are named or they cannot be read."""
@@ -82,8 +83,8 @@ class EnhancedRanker(Ranker):
                 yield content_words(tokenize(query)), code_words(code, language)
 
     def added(self, text: str) -> list[str]:
-        """The code words to add to a query, in the order of its words; raises BadInput before fit or load."""
-        matrix, words = self._ready(self._words), tokenize(text)
+        """The code words to add to a query, in the order of its words."""
+        matrix, words = self._words, tokenize(text)
         best = [pair for word in content_words(words) if (pair := matrix.best(word)) is not None]
         least = float(self.config["least_weight"])
         return list(dict.fromkeys(word for word, weight in best if weight >= least and word not in words))
@@ -105,7 +106,7 @@ class EnhancedRanker(Ranker):
 
     def save(self, statistics: Path, segment: Path) -> None:
         """The matrix and the configuration."""
-        self._ready(self._words).save(self._save_config(statistics))
+        self._words.save(self._save_config(statistics))
 
     def load(self, snapshot: Snapshot) -> None:
         """Raises BadInput if it was not built, IndexDamaged if files are missing or do not fit each other."""

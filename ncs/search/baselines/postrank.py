@@ -55,12 +55,13 @@ class PostrankRanker(Ranker):
     An index without code has no tokens as typed; the last two keys then tell nothing.
     """
 
+    _documents: tuple[WordReader, Callable[[Sequence[int]], list[Document]]]
+
     def __init__(
         self, name: str = "ncs_postrank", *, part: str = "ncs", depth: int = DEPTH, stop_words: bool = False
     ) -> None:
         self.name = name
         self._configure(part, depth, stop_words)
-        self._documents: tuple[WordReader, Callable[[Sequence[int]], list[Document]]] | None = None
 
     def _configure(self, part: str, depth: int, stop_words: bool) -> None:
         if depth < 1:
@@ -84,7 +85,7 @@ class PostrankRanker(Ranker):
         return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
 
     def _grades(self, text: str, rows: Counts) -> Counts:
-        table, read = self._ready(self._documents)
+        table, read = self._documents
         words, typed = tokenize(text), _TYPED.findall(text.lower())
         if not self.stop_words:
             words, typed = content_words(words), content_words(typed)

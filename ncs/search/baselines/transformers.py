@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncs.errors import BadInput, MissingExtra, unknown
+from ncs.errors import BadInput, needing, unknown
 from ncs.search.baselines.dense import DenseRanker
 
 if TYPE_CHECKING:
@@ -118,13 +118,9 @@ class SentenceModel:
 
 
 def _open(config: Mapping[str, Any]) -> Any:
-    try:
+    with needing("the ranker transformers", "transformers"):
         from huggingface_hub import snapshot_download
         from sentence_transformers import SentenceTransformer
-    except ImportError:
-        raise MissingExtra(
-            "models need the extra `transformers`: pip install 'neural-code-search[transformers]'"
-        ) from None
     name, revision = str(config["model"]), config["revision"]
     cached = not (config["download"] or Path(name).is_dir())
     try:

@@ -45,13 +45,13 @@ class TwoFieldRanker(Ranker):
     """
 
     can_extend = False
+    _postings: Postings
 
     def __init__(self, name: str = "two_field", *, k1: float = 1.2, b: float = 0.75) -> None:
         if not (0 <= k1 < float("inf") and 0 <= b <= 1):
             raise BadInput(f"BM25 needs k1 >= 0 and 0 <= b <= 1, not k1={k1}, b={b}")
         self.name = name
         self.config: Mapping[str, float] = {"k1": k1, "b": b}
-        self._postings: Postings | None = None
 
     def fit(
         self, words: WordTable, embeddings: Embeddings | None, documents: DocumentTable, *, track: Track = silent
@@ -67,12 +67,12 @@ class TwoFieldRanker(Ranker):
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows that have a token of the question in a field, by (-score, row); BadInput for k < 1."""
         terms = [f"{name}:{token}" for token in standard_tokens(text) for name in TEXT_FIELDS]
-        rows, scores = self._ready(self._postings).top_rows(weights_of(terms), k, allowed=allowed)
+        rows, scores = self._postings.top_rows(weights_of(terms), k, allowed=allowed)
         return list(zip(rows.tolist(), scores.tolist(), strict=True))
 
     def save(self, statistics: Path, segment: Path) -> None:
         """Postings, and the configuration."""
-        self._ready(self._postings).save(statistics, segment, self.name)
+        self._postings.save(statistics, segment, self.name)
         self._save_config(statistics)
 
     def load(self, snapshot: Snapshot) -> None:
