@@ -13,6 +13,7 @@ from ncs.errors import BadInput, unknown
 from ncs.search.explain import query_lines, reasons_lines
 from ncs.search.highlight import (
     around,
+    has_file_lines,
     marked_lines,
     marks,
     name_marks,
@@ -131,7 +132,10 @@ class _Excerpt:
             matching = marked_lines(hit["code"], text_marks(hit["code"], texts))
             marked = [at for at in matching or marked_lines(code, [*self.words, *self.names]) if at in shown]
             ranges = around(marked, lines, *context) if marked else ranges
-        self.runs = [[(str(hit["start_line"] + at), at) for at in range(first, end)] for first, end in ranges]
+        numbered = has_file_lines(hit)
+        self.runs = [
+            [(str(hit["start_line"] + at) if numbered else "", at) for at in range(first, end)] for first, end in ranges
+        ]
         """Adjacent lines with their number in the file."""
         remaining = lines - ranges[-1][1]
         self.rest = count(remaining, "more line") if remaining else ""
@@ -196,7 +200,7 @@ def _print_code(console: Console, hit: Mapping[str, Any], excerpt: _Excerpt) -> 
     from rich.text import Text
 
     lines = _highlight(excerpt, hit["language"])
-    width = len(str(hit["start_line"] + len(lines)))
+    width = len(str(hit["start_line"] + len(lines))) if has_file_lines(hit) else 0
     for i, numbered in enumerate(excerpt.runs):
         if i:
             console.print(Text(f"    {'':>{width}} ⋮", "dim"))

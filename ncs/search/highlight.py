@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import fsum  # of sets, whose order is not the same in every process
+from typing import Any
 
 from ncs.search.question import MAX_MESSAGE
 from ncs.text.stems import stem_all
@@ -87,16 +88,17 @@ def name_marks(code: str, names: Iterable[str]) -> list[tuple[int, int]]:
 
 
 def excerpt(
-    code: str, language: str, name: str, weights: Mapping[str, float], first: Sequence[int] = ()
-) -> list[tuple[int, int]]:
+    code: str, language: str, name: str, weights: Mapping[str, float], first: Sequence[int] = (),
+    most: int = EXCERPT_LINES,
+) -> list[tuple[int, int]]:  # fmt: skip
     """The lines of a function or class to show: ranges of 0-based lines of its code, ends excluded.
 
     name: whose line is the signature. weights: of stems of the query. first: lines that are shown before those of
-    words. At most EXCERPT_LINES; what is only slightly longer is shown whole.
+    words. At most `most` lines; what is only slightly longer is shown whole.
     """
     lines = code.rstrip("\n").split("\n")
     content = whole(code)
-    if sum(end - start for start, end in content) <= EXCERPT_LINES + 3:
+    if sum(end - start for start, end in content) <= most + 3:
         return content
     signature = name_position(lines, name)[0]
     in_code, in_comments, comments = _words_of_lines(code, language, weights)
@@ -111,18 +113,18 @@ def excerpt(
             order.append(best)
             covered |= of[best]
     more = sorted(in_code, key=lambda line: (-fsum(weights[each] for each in in_code[line]), line))
-    shown = {0, signature, *order[: EXCERPT_LINES - 2]}
+    shown = {0, signature, *order[: most - 2]}
     shown_whole = {line for start, end in content for line in range(start, end)} - comments
     for around in [(signature + 1, signature + 2), *((line - 1, line + 1) for line in order)]:
         new = shown_whole.intersection(around) - shown
-        if len(shown | new) <= EXCERPT_LINES:
+        if len(shown | new) <= most:
             shown |= new
     for line in more:
         new = {line, *shown_whole.intersection((line - 1, line + 1))}
-        if len(shown | new) <= EXCERPT_LINES:
+        if len(shown | new) <= most:
             shown |= new
     if not present and not order:
-        shown.update(sorted(shown_whole)[:EXCERPT_LINES])
+        shown.update(sorted(shown_whole)[:most])
     return _ranges(sorted(shown))
 
 
@@ -230,6 +232,14 @@ def around(marked: Sequence[int], lines: int, before: int, after: int) -> list[t
     """
     ranges = (range(max(at - before, 0), min(at + after + 1, lines)) for at in marked)
     return _ranges(sorted({0}.union(*ranges)))
+
+
+def has_file_lines(hit: Mapping[str, Any]) -> bool:
+    """Whether the lines of a hit's code are those of its file, so that they can be numbered; those of an index that an
+    older version built may not be.
+    """
+    code, lines = str(hit["code"]), int(hit["end_line"] - hit["start_line"])
+    return code.count("\n") == lines
 
 
 def _ranges(lines: Sequence[int]) -> list[tuple[int, int]]:

@@ -22,7 +22,7 @@ import numpy as np
 from ncs.console import count
 from ncs.errors import BadInput, check_k
 from ncs.messages import NO_FILE, NO_NAME, NO_USE, no_match
-from ncs.search.highlight import BEFORE_NAME, marked_lines, name_marks
+from ncs.search.highlight import BEFORE_NAME, has_file_lines, marked_lines, name_marks
 from ncs.search.locate_source import locator_of
 from ncs.search.question import check_length
 from ncs.search.signals import IN_BODY
@@ -370,8 +370,7 @@ class NameSearch:
                 return None
         marked = set(marked_lines(code, marks))
         found = [at for at, _ in _code_lines(document, texts) if at in marked]
-        whole = len(texts) == document.end_line - document.start_line + 1  # not of a file that ends before
-        return [(document.start_line + at, texts[at]) for at in found] if whole else []
+        return [(document.start_line + at, texts[at]) for at in found] if has_file_lines({**hit, "code": code}) else []
 
 
 def _plain(name: str) -> str:

@@ -15,17 +15,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ncs.answer import ask
+from ncs.answer import ask, hit_as_dict
 from ncs.config import BuildConfig, FastTextConfig
 from ncs.extract import extract
 from ncs.index import Index
 from ncs.search.explain import explain, match_words, query_lines, query_parts, reasons_lines
+from ncs.search.highlight import has_file_lines
 from ncs.search.hybrid import HybridRanker
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import Ranker
 from ncs.text.stems import stem
 from ncs.text.tokens import content_words, field_tokens, tokenize
-from ncs.types import FIELDS, NCS_FIELDS, Document
+from ncs.types import FIELDS, NCS_FIELDS, Document, Hit
 
 pytestmark = pytest.mark.slow  # they ask an index of a part of this project
 
@@ -274,6 +275,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_share_is_cut(index: Index, na
 def test_the_lines_of_a_hit_are_those_of_its_file_and_what_an_outline_leaves_out_is_empty(index: Index) -> None:
     kinds = set()
     for document in index.documents.documents(range(len(index))):
+        assert has_file_lines(hit_as_dict(Hit(1, 1.0, document), ""))
         kinds.add(document.kind)
         path = index.folder.parent / "repos" / document.repository / document.path
         lines = path.read_text("utf-8").split("\n")[document.start_line - 1 : document.end_line]
@@ -287,3 +289,4 @@ def test_pieces_of_a_file_keep_their_lines() -> None:
     documents = extract(source, "javascript", path="a.js", outside=True)
     module = next(document for document in documents if document.kind == "module")
     assert module.code.split("\n") == ["const a = 1;", "const b = 2;", "", "", "const c = 3;"]
+    assert has_file_lines(hit_as_dict(Hit(1, 1.0, module), ""))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ncs.errors import BadInput
 from ncs.learn.confidence import LIKELY
+from ncs.search.highlight import has_file_lines
 
 TOKEN_BYTES = 4
 """Bytes of UTF-8 that count as one token: an estimate, as the tokenizer of the agent's model is not known here."""
@@ -200,7 +201,7 @@ def _clean(value: Any) -> Any:
 
 def _excerpt(hit: Mapping[str, Any]) -> list[Line]:
     """The lines of a hit's excerpt, with a line in place of those left out."""
-    lines = lines_of(hit["code"], hit["start_line"])
+    lines = lines_of(hit["code"], hit["start_line"] if has_file_lines(hit) else None)
     excerpt_lines: list[Line] = []
     end = 0
     for first, after in hit["excerpt"]:

@@ -24,7 +24,7 @@ from ncs.console import count, one_line, visible
 from ncs.errors import NcsError
 from ncs.messages import NO_CODE
 from ncs.search.explain import query_lines, reasons_lines
-from ncs.search.highlight import marks, name_marks, whole
+from ncs.search.highlight import has_file_lines, marks, name_marks, whole
 from ncs.search.locate_source import SourceLocator
 from ncs.search.rankers import DEFAULT_RANKER
 from ncs.serve.editors import open_in_editor
@@ -320,8 +320,9 @@ def _code(hit: Mapping[str, Any]) -> Content:
             highlighted = highlighted.stylize(style, start, end)
     lines = highlighted.split("\n", allow_blank=True)
     width = len(str(hit["start_line"] + len(lines)))
+    numbers = [str(hit["start_line"] + i) if has_file_lines(hit) else "" for i in range(len(lines))]
     rows = [
-        Content.assemble((f"{hit['start_line'] + at:>{width}} ", "$text-muted"), lines[at])
+        Content.assemble((f"{numbers[at]:>{width}} ", "$text-muted"), lines[at])
         for first, end in whole(text)
         for at in range(first, end)
     ]
