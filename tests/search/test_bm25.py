@@ -93,12 +93,3 @@ def test_stop_words_are_left_out_unless_asked_for_or_alone(words: WordTable) -> 
     assert with_all.query_words("open the file") == ["open", "the", "file"]
     assert ranker.query_words("what is this") == ["what", "is", "this"]
     assert ranker.search("what is this", 1)
-
-
-def test_unknown_words_are_told_apart(words: WordTable) -> None:
-    ranker = fitted(words)
-    terms = ranker.postings.terms(["open", "xyzzyplugh", "file"])
-    assert [term.word for term in terms if not term.documents] == ["xyzzyplugh"]
-    assert ranker.search("xyzzyplugh", 5) == []
-    assert ranker.search("", 5) == []
-    assert ranker.postings.documents_with("sockets") == len(ranker.search("socket", len(words)))
