@@ -212,3 +212,10 @@ def test_a_seed_that_no_generator_takes_is_refused(demo: Path) -> None:
     run = invoke("map", "--seed", str(1 << 32), cwd=demo)
     assert run.returncode == 2
     assert "--seed" in run.stderr
+
+
+@pytest.mark.parametrize("command", ["query", "explain-attention"])
+def test_a_query_of_100_kilobytes_is_refused_in_one_line(demo: Path, command: str) -> None:
+    run = invoke(command, "word " * 20_000, cwd=demo)
+    assert run.returncode == 2
+    assert "\n" not in run.stderr.rstrip("\n")
