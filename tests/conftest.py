@@ -6,10 +6,12 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from ncs.index import Index
 from tests import corpus
@@ -18,6 +20,16 @@ from tests.browser import browser  # noqa: F401 (a fixture)
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="ncs-state-")  # a key for all tests, not the developer's
 os.environ["LOCALAPPDATA"] = os.environ["XDG_STATE_HOME"]  # so on Windows
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
+
+
+settings.register_profile("ncs", max_examples=40, deadline=None)
+settings.load_profile("ncs")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with many slow tests first: at the end, the processes wait for each other's last file."""
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: -slow[item.path])
 
 
 @pytest.fixture(scope="session")

@@ -10,12 +10,18 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 
 from tests.waiting import LONG, until
 
+plain_client = partial(httpx.Client, timeout=LONG, verify=False)
+plain_get = partial(httpx.get, timeout=LONG, verify=False)
+plain_post = partial(httpx.post, timeout=LONG, verify=False)
+"""Without the certificates, which take longer to read than most answers."""
 STARTED = ("ncs: serving", "ncs: judge at", "ncs: MCP at")
 
 
@@ -61,7 +67,7 @@ class Served:
 
     def _answers(self) -> bool:
         with suppress(httpx.TransportError):
-            return bool(self.url and httpx.get(f"{self.url}/health", timeout=LONG))
+            return bool(self.url and plain_get(f"{self.url}/health"))
         return False
 
     def wait(self) -> int:
@@ -69,6 +75,28 @@ class Served:
         status = self.process.wait(LONG)
         self._reader.join(LONG)
         return status
+
+
+def connection_to(url: str) -> socket.socket:
+    """A connection to the server of an address."""
+    address = urlsplit(url)
+    return socket.create_connection((str(address.hostname), address.port or 0), LONG)
+
+
+def exchange(url: str, data: bytes) -> bytes:
+    """The answer to these bytes, which the server need not read to their end."""
+    with connection_to(url) as connection:
+        with suppress(ConnectionError):
+            connection.sendall(data)
+        with suppress(ConnectionError):
+            return connection.recv(65_536)
+        return b""
+
+
+def head_of(url: str, path: str) -> bytes:
+    """The head of a POST of JSON, without its length and end."""
+    host, accept = urlsplit(url).netloc, "application/json, text/event-stream"
+    return f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nAccept: {accept}\r\n".encode()
 
 
 @contextmanager
@@ -89,6 +117,6 @@ def running(*arguments: str | Path, token: str = "") -> Iterator[Served]:
 @contextmanager
 def served(*arguments: str | Path, port: int = 0, token: str = "") -> Iterator[Served]:
     """`ncs serve` with these options."""
-    options = ("--port", str(port), "--time-limit", "60")  # slow machines
+    options = ("--port", str(port), "--time-limit", "60", "--workers", "1")  # slow machines
     with running("serve", *options, *arguments, token=token) as server:
         yield server

@@ -18,7 +18,7 @@ def until(true: Callable[[], object], said: Callable[[], object] = lambda: "") -
     end = time.monotonic() + LONG
     while not true():
         assert time.monotonic() < end, said()
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def put(path: Path, content: str | bytes, room: Path) -> None:

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 from ncs.build import tune
 from ncs.build.synthetic_queries import MAX_QUERIES, synthetic_queries
 from ncs.cli.main import app
-from ncs.config import BuildConfig, FastTextConfig
 from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.learn.confidence import LIKELY, load_weights
@@ -38,8 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "src" / "lib").mkdir(parents=True)
     for name in MODULES.split():
         shutil.copy(Path(sysconfig.get_paths()["stdlib"]) / f"{name}.py", root / "src" / "lib")
-    quick = FastTextConfig(dim=16, epochs=1)
-    with Index.build(root / "src", root / "index", config=BuildConfig(fasttext=quick), workers=1):
+    with Index.build(root / "src", root / "index", workers=1):
         return root / "index"
 
 

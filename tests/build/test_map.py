@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from ncs.serve.http.settings import Settings
 from ncs.storage.vectors import VectorIndex, Vectors
 from tests import corpus
 
-pytest.importorskip("openTSNE", reason="the extra `map` is not installed")
+pytestmark = pytest.mark.skipif(not find_spec("openTSNE"), reason="the extra `map` is not installed")
 
 
 def clouds() -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:

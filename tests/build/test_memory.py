@@ -12,7 +12,7 @@ from ncs.config import BuildConfig, FastTextConfig
 from ncs.errors import BadInput
 from ncs.index import Index
 from tests import corpus
-from tests.command import ncs
+from tests.command import invoke, ncs
 
 
 def test_too_little_memory_is_refused_in_one_line_and_a_build_uses_no_more_than_the_least_that_is_named(
@@ -20,7 +20,7 @@ def test_too_little_memory_is_refused_in_one_line_and_a_build_uses_no_more_than_
 ) -> None:
     corpus.write(tmp_path / "src")
     build = ("build", "src", "-i", "idx", "-q", "--embeddings", "fasttext", "--epochs", "1", "--memory")
-    refused = ncs(*build, "90MiB", cwd=tmp_path)
+    refused = invoke(*build, "90MiB", cwd=tmp_path)
     assert refused.returncode == 2
     assert refused.stderr.startswith("ncs: 90 MiB of memory is not enough for ")
     assert refused.stderr.count("\n") == 1

@@ -32,7 +32,7 @@ from ncs.storage.snapshot import PENDING, open_snapshot, read_description
 from ncs.types import Location
 from tests import corpus, gitrepo
 from tests.command import invoke
-from tests.corpus import QUICK
+from tests.corpus import FASTTEXT, QUICK
 
 T = TypeVar("T")
 BELIEVED = -(10**18)
@@ -128,12 +128,7 @@ def assert_same_files(one: Index, other: Index) -> None:
 
 @pytest.mark.parametrize(
     ("seed", "steps", "named"),
-    [
-        (0, 2, False),
-        pytest.param(1, 6, False, marks=pytest.mark.slow),
-        pytest.param(2, 6, False, marks=pytest.mark.slow),
-        pytest.param(5, 4, True, marks=pytest.mark.slow),
-    ],
+    [(0, 2, False), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((1, 5, False), (5, 4, True)))],
 )
 def test_after_any_edits_an_update_of_all_or_of_named_paths_holds_what_a_build_would_hold(
     tmp_path: Path, root: Path, seed: int, steps: int, named: bool, monkeypatch: pytest.MonkeyPatch
@@ -386,7 +381,7 @@ def test_words_have_vectors_once_they_are_learned_again_and_then_the_index_equal
     tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_cache, "RACY", BELIEVED)
-    Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
+    Index.build(root, tmp_path / "idx", config=FASTTEXT, workers=1).close()
     (root / "app" / "new.py").write_text("def zugzwang(x):\n    return zugzwang(zugzwang(x))\n")
     with Index.update(tmp_path / "idx", workers=1)[0] as updated:
         assert updated.neighbors("zugzwang") is None
@@ -397,7 +392,7 @@ def test_words_have_vectors_once_they_are_learned_again_and_then_the_index_equal
         (root / name).write_text(f"def {name[4:-3]}(x):\n    return lemon(x)\n")
     with (
         Index.update(tmp_path / "idx", workers=1, retrain=True)[0] as retrained,
-        Index.build(root, tmp_path / "fresh", config=QUICK) as built,
+        Index.build(root, tmp_path / "fresh", config=FASTTEXT) as built,
     ):
         assert retrained.neighbors("zugzwang")
         assert_same_files(retrained, built)
@@ -432,15 +427,15 @@ def test_a_first_build_answers_by_words_while_vectors_are_learned_and_is_finishe
         yield from items
 
     with pytest.raises(KeyboardInterrupt) if ends else nullcontext():
-        Index.build(root, folder, config=QUICK, track=track).close()
+        Index.build(root, folder, config=FASTTEXT, track=track).close()
     (answer,) = answers
     assert answer["hits"][0]["qualified_name"] == "Keyboards.hideSoftKeyboard"
     assert answer["notes"] == [PENDING_EMBEDDINGS]
     if ends == "build":
-        Index.build(root, folder, config=QUICK).close()
+        Index.build(root, folder, config=FASTTEXT).close()
     elif ends == "update":
         assert not Index.update(folder)[1]
-    with Index.load(folder) as index, Index.build(root, tmp_path / "fresh", config=QUICK) as fresh:
+    with Index.load(folder) as index, Index.build(root, tmp_path / "fresh", config=FASTTEXT) as fresh:
         assert ask(index, "hide soft keyboard", ranker="hybrid")["notes"] == []
         assert len(list((folder / "segments").iterdir())) == 1
         assert PENDING not in index.description.counts

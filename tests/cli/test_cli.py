@@ -66,17 +66,6 @@ def test_a_question_needs_no_command_and_a_mistyped_command_is_none(demo: Path) 
     assert run.stderr == "ncs: no command 'biuld'; did you mean build? to search for it: ncs query biuld .\n"
 
 
-def test_a_language_may_be_called_by_its_extension_and_one_that_is_not_there_names_those_that_are(demo: Path) -> None:
-    by_name = invoke("query", HIDE, "--language", "java", cwd=demo).stdout
-    assert by_name == invoke("query", HIDE, "-t", "Java", cwd=demo).stdout
-    assert "Keyboards" in by_name
-    for name in ("rb", "klingon"):
-        run = invoke("query", HIDE, "-t", name, cwd=demo)
-        assert (run.returncode, run.stdout) == (2, "")
-        assert run.stderr.startswith(f"ncs: no language '{name}' in this index; choose from ")
-        assert "java" in run.stderr
-
-
 def test_a_trace_is_read_from_stdin_without_notes_about_its_values(demo: Path) -> None:
     trace = b"java.lang.IllegalStateException: quagga 17\n\tat Keyboards.hideSoftKeyboard(Keyboards.java:13)\n"
     command = [sys.executable, "-m", "ncs.cli", "query", "-", "-n", "1", "--no-code"]

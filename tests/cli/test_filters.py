@@ -10,7 +10,7 @@ import pytest
 
 from ncs.index import Index
 from tests import gitrepo
-from tests.command import invoke, ncs
+from tests.command import invoke
 from tests.corpus import QUICK
 
 LONG = "def open_dock(dock):\n" + "".join(f"    step_{n}(dock)\n" for n in range(30)) + "    raise DockError(dock)\n"
@@ -146,5 +146,5 @@ def test_options_may_come_before_the_question_but_not_before_a_command(home: Pat
 
 
 def test_similar_functions_are_filtered_and_listed_in_the_same_way(home: Path) -> None:
-    run = ncs("similar", "src/dock.py:1", "-l", "-T", "py", "-e", "open", "-g", "!lib", cwd=home)
+    run = invoke("similar", "src/dock.py:1", "-l", "-T", "py", "-e", "open", "-g", "!lib", cwd=home)
     assert (run.returncode, run.stdout) == (0, "src/door.js\n")

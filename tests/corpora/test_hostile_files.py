@@ -34,9 +34,10 @@ except (BadInput, OSError) as error:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux only")
 @pytest.mark.parametrize(
-    ("module", "function"), [("corpora.jsonl", "read_rows"), ("ncs.search.baselines.enhanced", "read_pairs")]
+    ("module", "function", "line"),
+    [("corpora.jsonl", "read_rows", b" "), ("ncs.search.baselines.enhanced", "read_pairs", b" " * 1023 + b"\n")],
+    ids=["one line", "many lines"],
 )
-@pytest.mark.parametrize("line", [b" ", b" " * 1023 + b"\n"], ids=["one line", "many lines"])
 def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(
     tmp_path: Path, module: str, function: str, line: bytes
 ) -> None:

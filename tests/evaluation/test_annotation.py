@@ -6,7 +6,6 @@ import csv
 import re
 import sqlite3
 import subprocess
-from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -24,14 +23,12 @@ from evaluation.annotation.judgments import (
     JudgedAlready,
     Judgments,
     grades_of,
-    is_new,
     next_pair,
     qrels_of,
 )
 from evaluation.annotation.pool import Pair, Recipe, make_pool, read_queries, runs
 from evaluation.annotation.session import MAX_SHOWN, highlight
 from ncs.errors import BadInput
-from ncs.extract.languages import LANGUAGES
 from ncs.index import Index
 from ncs.types import Document, Query
 from tests.command import invoke
@@ -97,13 +94,6 @@ def test_the_pool_is_every_rankers_first_hits_once(at: Request) -> None:
     for ranker, run in runs(pairs, recipe).items():
         for query, scores in run.items():
             assert {id: 3 - ranks[query, id, ranker] for id in scores} == scores
-
-
-def test_each_language_has_a_pool_of_its_own(at: Request) -> None:
-    with Index.load(at.index) as index:
-        pairs = make_pool(index, read_queries(at.queries), Recipe(("bm25",), k=1, languages=("java", "python")))
-    assert set(Counter(pair.query for pair in pairs).values()) == {1, 2}
-    assert {pair.language for pair in pairs} == {"java", "python"}
 
 
 PAIRS = tuple(Pair(n, str((n + 1) // 2), f"d{n}", b"", "java", {"bm25": 1}) for n in range(1, 9))
@@ -173,15 +163,6 @@ def test_undo_deletes_the_last_answer_and_a_lost_reply_is_no_second_answer(tmp_p
         assert judgments.answers() == [answers[1]]
 
 
-def test_a_database_is_new_until_it_has_a_pool(tmp_path: Path) -> None:
-    path = tmp_path / "j.sqlite"
-    assert is_new(path)
-    path.touch()
-    assert is_new(path)
-    Judgments.create(path, Recipe(), [Query("1", "q")], PAIRS[:2]).close()
-    assert not is_new(path)
-
-
 def function(code: str, language: str = "python") -> Document:
     return Document("d", "r", "p", 1, 2, language, "function", "f", "f", {}, code)
 
@@ -195,13 +176,6 @@ def test_pieces_put_together_are_the_code_and_hidden_characters_are_named() -> N
     assert kinds >= {("def", "keyword"), ("f", "name"), ("# note", "comment"), ("'<b>&amp;'", "string")}
     pieces, cut = highlight(function("x" * (MAX_SHOWN + 1)))
     assert (sum(len(text) for _, text in pieces), cut) == (MAX_SHOWN, True)
-
-
-@pytest.mark.parametrize("language", [*LANGUAGES, "nothing", ""])
-def test_no_code_is_lost_in_any_language(language: str) -> None:
-    for code in ("", "\n\n", "\x00", "'\"`(", "f(x)\n" * 500, "\ud800é"):
-        pieces, _ = highlight(function(code, language))
-        assert "".join(chr(int(text[2:], 16)) if kind == "hidden" else text for kind, text in pieces) == code
 
 
 def annotate(*arguments: object) -> subprocess.CompletedProcess[str]:

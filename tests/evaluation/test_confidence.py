@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 from corpora.jsonl import write_rows
 from corpora.repo_search import OWN_ROWS
@@ -19,6 +18,8 @@ CODE = "def hide_keyboard(view):\n    view.close()\n\n\ndef read_file(path):\n  
 
 
 def test_the_model_is_the_one_scikit_learn_fits_where_sets_count_the_same() -> None:
+    from sklearn.linear_model import LogisticRegression
+
     rng = np.random.default_rng(0)
     features = rng.random((600, len(FEATURES)))
     right = rng.random(600) < 1 / (1 + np.exp(8 - features @ np.array([2.0, 1.0, 3.0, 1.5, 2.5, 1.0, 2.0, 3.0])))

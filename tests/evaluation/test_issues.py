@@ -112,21 +112,6 @@ def test_limit_takes_the_first_issues_of_a_repository(mirror: Path) -> None:
     assert run(found, mirror, "bm25", limit=2).queries == ["a", "b"]
 
 
-def test_updates_hold_the_documents_of_a_whole_build(mirror: Path) -> None:
-    first, second, third = revisions(mirror)
-    found = [issue(name, at, "lib/new.py") for name, at in (("a", first), ("b", second), ("c", third))]
-    updates = run(found, mirror, "hybrid", every=1).builds[0].updates
-    assert updates is not None
-    checks = updates["checks"]
-    assert [check["issue"] for check in checks] == ["b", "c"]  # "a" has no update
-    for check in checks:
-        assert (check["missing"], check["extra"], check["examples"]) == (0, 0, [])
-        assert check["documents"] > 12
-        assert check["segments"] > 1  # no compaction, which would be a build
-        assert check["rankings"]["hybrid"]["updated"]["acc@1"] == check["rankings"]["hybrid"]["built"]["acc@1"] == 1
-        assert check["rankings"]["hybrid"]["overlap"] > 0.8
-
-
 def test_an_update_that_loses_a_file_is_seen(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, _ = revisions(mirror)
     update = Index.update

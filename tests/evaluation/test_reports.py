@@ -19,7 +19,7 @@ from evaluation.comparison import compare_results
 from evaluation.experiments import Build, Experiment, Ranked, pooled, write
 from evaluation.measures import compare, evaluate, interval
 from evaluation.page import page
-from evaluation.reports import averages, by_size, caption, first_ranks, table, tables
+from evaluation.reports import averages, by_size, caption, table, tables
 from ncs.errors import BadInput
 
 
@@ -228,11 +228,3 @@ def test_the_page_has_the_table_of_the_markdown_report_and_the_queries_that_diff
     assert "<h3>ncs beside bm25: mrr</h3>" in page([two_systems()])
     with pytest.raises(BadInput, match="no system 'what' in this result; there are: bm25, ncs"):
         page([two_systems()], pair=("what", "ncs"))
-
-
-def test_first_ranks_come_from_the_deepest_reciprocal_rank() -> None:
-    result = ranked("bm25", {"mrr@10": [0.5, 0.0], "mrr": [0.5, 0.05]})
-    assert first_ranks(experiment("small", [result], queries=["a", "b"]), result) == {"a": 2, "b": 20}
-    other = ranked("bm25", {"ndcg": [0.5]})
-    with pytest.raises(BadInput, match="first ranks need --measure mrr"):
-        first_ranks(experiment("small", [other], queries=["a"]), other)

@@ -14,7 +14,7 @@ import pytest
 
 from evaluation import experiments
 from evaluation.measures import compare
-from evaluation.stackoverflow import Answer, Journal, judge, main
+from evaluation.stackoverflow import Journal, judge, main
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.index import Index
@@ -115,18 +115,6 @@ def test_killed_within_a_line_and_started_again_it_gives_the_identical_result(
     assert without_time(again) == without_time(whole)
     assert (tmp_path / "b.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
     assert not state.exists()
-
-
-def test_an_answer_is_in_the_file_at_once_and_takes_the_place_of_a_torn_line(tmp_path: Path) -> None:
-    state, answer = tmp_path / "state.jsonl", Answer((("a", 1.0, 0.5),), 2.0)
-    with Journal(state) as journal:
-        journal.add("first", answer)
-        torn = state.read_bytes() + b'{"key": "to'
-    state.write_bytes(torn)
-    with Journal(state) as journal:
-        journal.add("second", answer)
-    with Journal(state) as journal:
-        assert journal.answers == {"first": answer, "second": answer}
 
 
 def test_a_state_with_a_wrong_line_is_refused_by_its_number_and_left_as_it_is(folder: Path, tmp_path: Path) -> None:

@@ -157,9 +157,9 @@ def test_samples_with_random_bytes_within_or_cut_off_anywhere_do_no_harm(languag
 
 @pytest.mark.slow
 @every_language
-def test_twenty_thousand_lines_give_every_function(language: str) -> None:
+def test_thousands_of_lines_give_every_function(language: str) -> None:
     source = sample(language) + b"\n"
-    times = 20_000 // source.count(b"\n") + 1
+    times = 4_000 // source.count(b"\n") + 1
     assert len(checked(source * times, language)) == times * len(checked(source, language))
 
 

@@ -31,7 +31,7 @@ from tests.sources.walked import walked
 
 SECONDS = 120.0
 MEMORY = 1 << 30
-CASES = 12
+CASES = 6
 
 SECRET = "c4n4ry"
 KINDS = ("tree", "blobs", "bare", "packed", "worktree", "submodule", "sha256")

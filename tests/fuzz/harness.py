@@ -4,7 +4,7 @@ A target is a module of this folder with the name that `bin/fuzz` takes:
 
     SECONDS = 20.0          wall-clock limit of one case; what runs longer is killed and is a finding
     MEMORY = 1 << 30        bytes that the process of a case (and each that it starts) may allocate
-    CASES = 40              cases in bin/check, some 8 seconds of one core
+    CASES = 20              cases in bin/check, some 4 seconds of one core
     PROGRAM = "strace"      what must be installed, if anything
 
     def generate(random: Random) -> bytes

@@ -33,7 +33,7 @@ from tests import corpus, heads
 
 SECONDS = 20.0
 MEMORY = 1 << 30
-CASES = 25
+CASES = 12
 
 KINDS = ("fresh", "updated", "rich")
 SOURCE = "def open_file(path):\n    return open(path)\n"

@@ -10,7 +10,7 @@ from ncs.text.tokens import tokenize
 
 SECONDS = 20.0
 MEMORY = 1 << 30
-CASES = 300
+CASES = 100
 
 PIECES = (
     "a", "A", "_", "__", "aB", "ABc", ".", "::", "->", "(", ")", "{", "}", ";", "=", "<", ">", "!", "\\", "/", "@", "#",

@@ -20,11 +20,6 @@ def test_a_hit_is_never_more_probable_than_the_one_before_it() -> None:
     assert unsure[0] == sure[-1] < 0.1 < 0.6 < sure[0]
 
 
-def test_people_read_words() -> None:
-    words = [confidence.likelihood(each) for each in (0.9, 0.6, 0.4, 0.2, 0.05, None)]
-    assert words == ["strong", "strong", "likely", "weak", "", ""]
-
-
 def test_tuned_weights_come_back_and_there_are_none_at_first(tmp_path: Path) -> None:
     assert load_weights(tmp_path) == {}
     save_weights({"meaning": 0.4}, tmp_path)

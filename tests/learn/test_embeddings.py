@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -111,22 +112,17 @@ def test_training_that_diverges_is_repeated_slower_and_left_to_lsa_if_it_always_
     assert (embeddings.method, embeddings.notes) == (method, (note,))
 
 
+POOR = (
+    (), ("",), ("types: only",), ("word",), ("word word word",), ("1 2 3",), ("hide soft keyboard",) * 300,
+    ("hide keyboard", "show keyboard", "read file"), (" ".join(["0", "end"] * 3000),), ("end " * 5000,),
+)  # fmt: skip
+SUB_WORDS = FastTextConfig(dim=8, min_n=2, max_n=4)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("config", [FastTextConfig(dim=8), FastTextConfig(dim=8, min_n=2, max_n=4), LsaConfig(dim=8)])
 @pytest.mark.parametrize(
-    "documents",
-    [
-        (),
-        ("",),
-        ("types: only",),
-        ("word",),
-        ("word word word",),
-        ("1 2 3",),
-        ("hide keyboard", "show keyboard", "read file"),
-        ("hide soft keyboard",) * 300,
-        (" ".join(["0", "end"] * 3000),),
-        ("end " * 5000,),
-    ],
+    ("documents", "config"),
+    [*product(POOR, (FastTextConfig(dim=8), LsaConfig(dim=8))), *((each, SUB_WORDS) for each in POOR[4:9:2])],
 )
 def test_no_corpus_is_too_poor(documents: tuple[str, ...], config: FastTextConfig | LsaConfig) -> None:
     words = table(*documents)

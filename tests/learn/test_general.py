@@ -16,7 +16,6 @@ from typing import cast
 import numpy as np
 import pytest
 
-from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import Index
 from ncs.learn.general import FOLDER, GeneralHead, GeneralScorer, general_head
@@ -215,8 +214,7 @@ def test_the_default_ranker_hears_it_unless_the_index_was_built_without(folder: 
         expected = ranker.weights.general * unmet * np.maximum(scores - CHANCE, 0)
         np.testing.assert_allclose(ranking.signals["general"], expected, atol=1e-6)
     root = shutil.copytree(folder.parent / "repos", tmp_path / "repos")
-    config = BuildConfig(fasttext=corpus.QUICK.fasttext, general=False)
-    with Index.build(root, tmp_path / "without", config=config) as index:
+    with Index.build(root, tmp_path / "without", config=replace(corpus.QUICK, general=False)) as index:
         ranker = cast(HybridRanker, load_ranker("hybrid", index.snapshot))
         assert ranker.open_parts.general is None
         assert "general" not in ranker.rank("hide the soft keyboard", 5).signals

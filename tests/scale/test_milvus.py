@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
 
@@ -26,8 +25,8 @@ from ncs.scale.publish import Publication
 from ncs.storage.commit import open_writer
 from tests import gitrepo
 from tests.command import ncs
-from tests.serving import own_port, served, wait_for_port
-from tests.waiting import LONG, until
+from tests.serving import own_port, plain_get, served, wait_for_port
+from tests.waiting import until
 
 LSA = BuildConfig(embeddings="lsa")
 QUERIES = (
@@ -147,9 +146,8 @@ def test_hits_and_explanations_equal_those_of_the_folder_also_where_it_answers_a
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-def test_after_random_edits_readers_find_what_the_folder_finds(milvus: str, tmp_path: Path, seed: int) -> None:
-    stored, rng = Stored(tmp_path, milvus, seed, 20), random.Random(seed)
+def test_after_random_edits_readers_find_what_the_folder_finds(milvus: str, tmp_path: Path) -> None:
+    stored, rng = Stored(tmp_path, milvus, 1, 20), random.Random(1)
     for n in range(4):
         for _ in range(rng.randint(1, 4)):
             folder = stored.src / f"r{rng.randrange(20)}" / "pack"
@@ -238,7 +236,7 @@ publication.finish()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("call", "number"), [("upsert", 2), ("flush", 0), ("delete", 0), ("delete", 1), ("upsert", 4)])
+@pytest.mark.parametrize(("call", "number"), [("upsert", 2), ("flush", 0), ("delete", 1)])
 def test_an_update_that_is_killed_anywhere_is_finished_by_the_next(
     milvus: str, tmp_path: Path, call: str, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,10 +273,10 @@ def test_a_server_answers_from_the_store_before_and_after_an_update(milvus: str,
     stored = Stored(tmp_path, milvus, repositories=30)
 
     def first_hit(url: str) -> str:
-        answer = httpx.get(f"{url}/api/search", params={"query": "open every file at once"}, timeout=LONG)
+        answer = plain_get(f"{url}/api/search", params={"query": "open every file at once"})
         return str(answer.raise_for_status().json()["hits"][0]["id"])
 
-    with served("-i", stored.folder, "--store", stored.target.text, "--workers", "1") as site:
+    with served("-i", stored.folder, "--store", stored.target.text) as site:
         with Index.load(stored.folder) as index:
             assert first_hit(site.url) == index.search("open every file at once")[0].document.id
         add_function(stored.src)

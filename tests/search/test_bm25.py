@@ -92,12 +92,3 @@ def test_stop_words_are_left_out_unless_alone(words: WordTable) -> None:
     assert ranker.search("how do I open the file", 9) == ranker.search("open file", 9)
     assert ranker.query_words("what is this") == ["what", "is", "this"]
     assert ranker.search("what is this", 1)
-
-
-def test_unknown_words_are_told_apart(words: WordTable) -> None:
-    ranker = fitted(words)
-    terms = ranker.postings.terms(["open", "xyzzyplugh", "file"])
-    assert [term.word for term in terms if not term.documents] == ["xyzzyplugh"]
-    assert ranker.search("xyzzyplugh", 5) == []
-    assert ranker.search("", 5) == []
-    assert ranker.postings.documents_with("sockets") == len(ranker.search("socket", len(words)))

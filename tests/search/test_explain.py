@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ncs.answer import ask, hit_as_dict
-from ncs.config import BuildConfig, FastTextConfig
+from ncs.config import BuildConfig, LsaConfig
 from ncs.extract import extract
 from ncs.index import Index
 from ncs.search.explain import explain, match_words, query_lines, query_parts, reasons_lines
@@ -56,7 +56,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
         place = root / "repos" / f"r{at % REPOSITORIES}" / path.relative_to(HERE)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, place)
-    config = BuildConfig(fasttext=FastTextConfig(dim=24, epochs=1, least_words=150_000))
+    config = BuildConfig(embeddings="lsa", lsa=LsaConfig(dim=24))
     return Index.build(sorted((root / "repos").iterdir()), root / "index", config=config)
 
 
@@ -81,7 +81,7 @@ def check_adds_up(hit: dict[str, Any]) -> None:
         assert -1e-12 <= hit["title_share"] <= shares["file"] + 1e-9
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(QUERIES) | st.lists(st.integers(0, 10**6), min_size=1, max_size=6),
     st.sampled_from(["hybrid", "bm25", "ncs", "ncs_centred", "rrf"]),

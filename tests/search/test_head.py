@@ -15,7 +15,7 @@ import pytest
 from ncs.build import tune
 from ncs.build.head_weight import LIFT, MIN_QUERIES, head_summary
 from ncs.build.pipeline import add_rankers
-from ncs.config import BuildConfig, FastTextConfig
+from ncs.config import BuildConfig, LsaConfig
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import Index
 from ncs.learn.confidence import save_weights
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "src" / "lib").mkdir(parents=True)
     for name in MODULES.split():
         shutil.copy(Path(sysconfig.get_paths()["stdlib"]) / f"{name}.py", root / "src" / "lib")
-    config = BuildConfig(fasttext=FastTextConfig(dim=16, epochs=1), embeddings="fasttext")
+    config = BuildConfig(lsa=LsaConfig(dim=16), embeddings="lsa")
     with Index.build(root / "src", root / "index", config=config, workers=1) as index:
         words = tuple(index.words().vocabulary)
     head(words=words, dim=8).save(root / "noise" / "head")

@@ -75,13 +75,6 @@ def test_hits_are_all_documents_with_words_by_cosine_then_row(
     np.testing.assert_allclose([score for _, score in hits], similarity[order], atol=1e-6)
 
 
-def test_the_named_rankers_are_the_published_and_the_improved_form() -> None:
-    published = {"query_weights": "mean", "centre": False, "stop_words": True}
-    improved = {"query_weights": "idf", "centre": True, "stop_words": False}
-    assert dict(create_ranker("ncs").config) == published
-    assert dict(create_ranker("ncs_centred").config) == improved
-
-
 @pytest.mark.parametrize("name", ["ncs", "ncs_centred"])
 @pytest.mark.parametrize("text", ["", "qqq zzz", "the", "only", "?!", "404"])
 def test_a_question_without_a_word_that_has_a_vector_finds_nothing(

@@ -57,15 +57,6 @@ def test_a_ranking_is_sorted_by_what_its_documents_are_and_contain(
     assert [row for row, _ in ranker.search(text, 7)] == [row for row, _ in found[:7]]
 
 
-def test_a_score_tells_the_grade_and_the_rank_before(library: Index) -> None:
-    ranker = library.fitted("ncs_postrank")
-    before = {row: rank for rank, (row, _) in enumerate(library.ranker("ncs").search("copy a file", 500), 1)}
-    for row, score in ranker.search("copy a file", 500):
-        grade, rest = divmod(score, 1)
-        assert 0 <= grade <= 63
-        assert 1 / rest - 1 == pytest.approx(before[row])
-
-
 def test_grammar_counts_only_where_it_is_asked_for(library: Index) -> None:
     plain, with_all = library.fitted("ncs_postrank"), library.fitted("ncs_postrank", stop_words=True)
     assert max(score for _, score in plain.search("how do I copy a file", 50)) >= 32

@@ -20,7 +20,7 @@ from ncs.search.aroma import features, similarity
 from ncs.search.similar import SHARED, candidates, function_at, parse_place, without
 from ncs.text.tokens import field_tokens
 from ncs.types import Document, Location
-from tests.command import invoke, ncs
+from tests.command import invoke
 
 HIDE = "app/src/Keyboards.java"
 OWN = """class Own {
@@ -201,26 +201,24 @@ def test_the_answer_has_the_shape_of_a_querys_and_more(demo: Path, demo_index: I
     assert {"get", "system", "window", "hide", "keyboard"} <= set(first["matched"])
 
 
-@pytest.mark.slow
 def test_the_command_prints_places_code_and_copies(demo: Path) -> None:
-    done = ncs("similar", f"repos/{HIDE}:12", "-k", "2", cwd=demo)
+    done = invoke("similar", f"repos/{HIDE}:12", "-k", "2", cwd=demo)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[:2] == ["1. Keyboards.hideSoftKeyboard  repos/copy/src/Keyboards.java:11  1.0000", "   exact copy"]
     assert lines[2].startswith("    11  public static void hideSoftKeyboard")
     assert "   also at repos/copy/src/Keyboards.java:17" in lines
     assert done.stderr == ""
-    hits = [json.loads(line) for line in ncs("similar", f"repos/{HIDE}:12", "--jsonl", cwd=demo).stdout.splitlines()]
-    answer = json.loads(ncs("similar", f"repos/{HIDE}:12", "--json", cwd=demo).stdout)
+    hits = [json.loads(line) for line in invoke("similar", f"repos/{HIDE}:12", "--jsonl", cwd=demo).stdout.splitlines()]
+    answer = json.loads(invoke("similar", f"repos/{HIDE}:12", "--json", cwd=demo).stdout)
     assert hits == answer["hits"]
 
 
-@pytest.mark.slow
 def test_the_command_says_what_is_wrong_in_one_line(demo: Path, own: Path) -> None:
     index = str(demo / ".ncs")
-    done = ncs("similar", "Own.java:8", "-i", index, cwd=own.parent)
+    done = invoke("similar", "Own.java:8", "-i", index, cwd=own.parent)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "ncs: no function at line 8 of Own.java; the nearest is outer, lines 9-15\n"
-    nothing = ncs("similar", "Own.java:4", "--path", "nowhere", "-i", index, cwd=own.parent)
+    nothing = invoke("similar", "Own.java:4", "--path", "nowhere", "-i", index, cwd=own.parent)
     assert (nothing.returncode, nothing.stdout) == (1, "")
     assert nothing.stderr == "ncs: nothing found that is like Own.closeIt\n"

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,7 @@ from ncs.search.baselines.transformers import FAMILIES, SentenceModel, family_of
 from ncs.types import Document
 from tests.search import tinybert
 
-torch = pytest.importorskip("torch", reason="needs the extra transformers")
-transformers = pytest.importorskip("transformers", reason="needs the extra transformers")
-pytest.importorskip("sentence_transformers", reason="needs the extra transformers")
+pytestmark = pytest.mark.skipif(not find_spec("sentence_transformers"), reason="needs the extra transformers")
 
 CODE = {
     "hide": "void hide ( view ) { keyboard . close ( ) ; }",
@@ -51,6 +50,9 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 
 def reference(model: Path, text: str, pooling: str = "mean", length: int = 64) -> Any:
     """The unit vector of one text by transformers alone."""
+    import torch
+    import transformers
+
     tokenizer = transformers.AutoTokenizer.from_pretrained(model)
     network = transformers.AutoModel.from_pretrained(model).eval()
     tokens = tokenizer(text, return_tensors="pt", truncation=True, max_length=length)

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import signal
-import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +14,6 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import psutil
@@ -25,7 +23,18 @@ from ncs.index import Index
 from ncs.search.feedback import read_feedback
 from ncs.serve.http.settings import MAX_BODY
 from tests import corpus
-from tests.serving import Served, own_port, served
+from tests.command import invoke
+from tests.serving import (
+    Served,
+    connection_to,
+    exchange,
+    head_of,
+    own_port,
+    plain_client,
+    plain_get,
+    plain_post,
+    served,
+)
 from tests.waiting import LONG, put, until
 
 pytestmark = pytest.mark.slow  # each starts a server
@@ -38,24 +47,30 @@ def folder(demo: Path, tmp_path: Path) -> Path:
 
 
 def get(server: Served, path: str, **more: Any) -> httpx.Response:
-    return httpx.get(f"{server.url}{path}", timeout=LONG, **more)
+    return plain_get(f"{server.url}{path}", **more)
 
 
-def test_head_has_the_status_and_the_headers_of_get_and_no_body(folder: Path) -> None:
-    with served("-i", f"demo={folder}", "--workers", "1") as server:
-        for path, status in (("/", 200), (SEARCH, 200), ("/health", 200), ("/nowhere", 404), ("/api/feedback", 405)):
-            whole, head = get(server, path), httpx.head(f"{server.url}{path}", timeout=LONG)
-            changing = ("date", "x-request-id")
-            expected, headers = (
-                {name: value for name, value in each.headers.items() if name not in changing} for each in (whole, head)
-            )
-            assert (head.status_code, headers, head.content) == (status, expected, b""), path
-            assert int(headers["content-length"]) == len(whole.content) > 0
+@pytest.fixture(scope="module")
+def standing(demo: Path) -> Iterator[Served]:
+    """A server for tests that leave it as it was."""
+    with served("-i", demo / ".ncs") as server:
+        yield server
+
+
+def test_head_has_the_status_and_the_headers_of_get_and_no_body(standing: Served) -> None:
+    for path, status in (("/", 200), (SEARCH, 200), ("/health", 200), ("/nowhere", 404), ("/api/feedback", 405)):
+        whole, head = get(standing, path), httpx.head(f"{standing.url}{path}", timeout=LONG, verify=False)
+        changing = ("date", "x-request-id")
+        expected, headers = (
+            {name: value for name, value in each.headers.items() if name not in changing} for each in (whole, head)
+        )
+        assert (head.status_code, headers, head.content) == (status, expected, b""), path
+        assert int(headers["content-length"]) == len(whole.content) > 0
 
 
 def vote(server: Served, query: str, id: str) -> None:
     body = {"query": query, "id": id, "vote": "up"}
-    assert httpx.post(f"{server.url}/api/feedback", json=body, timeout=LONG).status_code == 200
+    assert plain_post(f"{server.url}/api/feedback", json=body).status_code == 200
 
 
 def state(server: Served) -> dict[str, Any]:
@@ -79,8 +94,8 @@ def clients(server: Served, n: int = 4) -> Iterator[Counter[str]]:
     outcomes, stop = Counter[str](), threading.Event()
 
     def search() -> None:
-        with httpx.Client(base_url=server.url, timeout=LONG) as client:
-            while not stop.is_set():
+        with plain_client(base_url=server.url) as client:
+            while not stop.wait(0.01):
                 outcomes[outcome(client)] += 1
 
     with ThreadPoolExecutor(n) as pool:
@@ -111,7 +126,7 @@ def test_rebuilds_replace_what_answers_and_no_request_fails(folder: Path, tmp_pa
 
 def test_a_damaged_snapshot_is_named_and_the_old_one_goes_on(folder: Path, tmp_path: Path) -> None:
     whole = (folder / "snapshot.json").read_bytes()
-    with served("-i", f"demo={folder}", "--workers", "1") as server:
+    with served("-i", f"demo={folder}") as server:
         for damage in (b"{", whole.replace(b'"000001"', b'"000009"'), whole.replace(b'"format": 3', b'"format": 99')):
             assert damage != whole
             put(folder / "snapshot.json", damage, tmp_path)
@@ -156,8 +171,10 @@ def test_a_request_that_is_being_answered_is_answered_before_the_server_stops(
     body = b'{"query": "hide soft keyboard"}'
     with served("-i", folder) as server:
         assert get(server, SEARCH).status_code == 200  # what a first search opens takes none of the time to stop
-        with connection_to(server) as connection:
-            connection.sendall(head_of(server) + f"Content-Length: {len(body)}\r\n\r\n".encode() + body[:10])
+        with connection_to(server.url) as connection:
+            connection.sendall(
+                head_of(server.url, "/api/search") + f"Content-Length: {len(body)}\r\n\r\n".encode() + body[:10]
+            )
             until(lambda: "ncs_in_flight 2.0" in get(server, "/metrics").text)
             server.process.send_signal(number)
             until(lambda: refuses(server))
@@ -172,67 +189,39 @@ def test_a_request_that_is_being_answered_is_answered_before_the_server_stops(
     assert not [line for line in server.lines if "Traceback" in line]
 
 
-def connection_to(server: Served) -> socket.socket:
-    url = urlsplit(server.url)
-    return socket.create_connection((str(url.hostname), url.port or 0), LONG)
-
-
 def refuses(server: Served) -> bool:
     try:
-        connection_to(server).close()
+        connection_to(server.url).close()
     except OSError:
         return True
     return False
 
 
-def exchange(server: Served, data: bytes) -> bytes:
-    """The answer to these bytes, which the server need not read to their end."""
-    with connection_to(server) as connection:
-        with suppress(ConnectionError):
-            connection.sendall(data)
-        with suppress(ConnectionError):
-            return connection.recv(65_536)
-        return b""
-
-
-def head_of(server: Served) -> bytes:
-    host = urlsplit(server.url).netloc
-    return f"POST /api/search HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n".encode()
-
-
-def test_a_body_that_does_not_come_is_refused(folder: Path) -> None:
-    with served("-i", folder) as server:
-        answer = exchange(server, head_of(server) + b"Content-Length: 100\r\n\r\n{")
-    assert answer.startswith(b"HTTP/1.1 408")
-
-
-def test_what_is_huge_or_no_http_is_refused_and_the_server_lives(folder: Path) -> None:
-    with served("-i", folder) as server:
-        send, head = partial(exchange, server), head_of(server)
-        assert send(head + b"Content-Length: 99999999999\r\n\r\n").startswith(b"HTTP/1.1 413")
-        chunk = b"10000\r\n" + b"x" * 65_536 + b"\r\n"
-        huge = head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * (MAX_BODY // 65_536 + 1)
-        assert send(huge).startswith(b"HTTP/1.1 413")
-        assert send(b"GET / HTTP/1.1\r\n" + b"X: " + b"y" * 100_000 + b"\r\n\r\n")[:12] in (b"HTTP/1.1 400", b"")
-        assert send(b"\x16\x03\x01\x00\xff\x00" * 10 + b"\r\n\r\n").startswith(b"HTTP/1.1 400")
-        assert send(b"GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n").startswith(b"HTTP/1.1 403")
-        health = head.replace(b"POST /api/search", b"GET /health") + b"Transfer-Encoding: chunked\r\n\r\n"
-        assert send(health + b"x\r\n").startswith(b"HTTP/1.1 400")
-        with connection_to(server) as connection:
-            connection.sendall(health)
-            assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
-            connection.sendall(b"x\r\n")  # what comes too late to refuse it
-            assert exchange(server, health + b"x\r\n").startswith(b"HTTP/1.1 400")
-        target = "/%0d%0a%1b[31m\u202e".encode("latin-1", "replace")
-        assert send(b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.1 40")
-        assert get(server, SEARCH).status_code == 200
-        assert get(server, "/api/document?id=none").status_code == 404  # said by a search process
-        server.process.terminate()
-        server.wait()
-    log = [line for line in server.lines if re.search(r" [0-9a-f]{12} 127\.0\.0\.1 ", line)]
+def test_what_is_huge_or_no_http_is_refused_and_the_server_lives(standing: Served) -> None:
+    send, head = partial(exchange, standing.url), head_of(standing.url, "/api/search")
+    assert send(head + b"Content-Length: 99999999999\r\n\r\n").startswith(b"HTTP/1.1 413")
+    chunk = b"10000\r\n" + b"x" * 65_536 + b"\r\n"
+    huge = head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * (MAX_BODY // 65_536 + 1)
+    assert send(huge).startswith(b"HTTP/1.1 413")
+    assert send(b"GET / HTTP/1.1\r\n" + b"X: " + b"y" * 100_000 + b"\r\n\r\n")[:12] in (b"HTTP/1.1 400", b"")
+    assert send(b"\x16\x03\x01\x00\xff\x00" * 10 + b"\r\n\r\n").startswith(b"HTTP/1.1 400")
+    assert send(b"GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n").startswith(b"HTTP/1.1 403")
+    health = head.replace(b"POST /api/search", b"GET /health") + b"Transfer-Encoding: chunked\r\n\r\n"
+    assert send(health + b"x\r\n").startswith(b"HTTP/1.1 400")
+    with connection_to(standing.url) as connection:
+        connection.sendall(health)
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"x\r\n")  # what comes too late to refuse it
+        assert exchange(standing.url, health + b"x\r\n").startswith(b"HTTP/1.1 400")
+    target = "/%0d%0a%1b[31m\u202e".encode("latin-1", "replace")
+    assert send(b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.1 40")
+    assert get(standing, SEARCH).status_code == 200
+    assert get(standing, "/api/document?id=none").status_code == 404  # said by a search process
+    until(lambda: "/api/document 404" in standing.lines[-1])
+    log = [line for line in standing.lines if re.search(r" [0-9a-f]{12} 127\.0\.0\.1 ", line)]
     assert any(re.search(r" GET /api/search 200 \d+\.\dms \d+B$", line.rstrip()) for line in log)
     assert any(" 413 " in line for line in log)
-    assert "Traceback" not in "".join(server.lines)
+    assert "Traceback" not in "".join(standing.lines)
     assert all(line.rstrip("\n").isprintable() for line in log)
     assert "hide" not in "".join(log)  # nobody's queries
 
@@ -243,9 +232,9 @@ def test_a_server_that_cannot_start_says_why_in_one_line(folder: Path, tmp_path:
         (["-i", str(folder), "--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
         (["-i", str(folder), "--token-file", str(tmp_path / "none")], "cannot read"),
     ):
-        with pytest.raises(RuntimeError, match=reason) as error, served(*arguments):
-            pass
-        assert len(str(error.value).splitlines()) == 1
+        run = invoke("serve", "--port", "0", *arguments, cwd=tmp_path)
+        assert (run.returncode, run.stdout, run.stderr.count("\n")) == (2, "", 1)
+        assert reason in run.stderr
 
 
 def test_search_processes_that_are_killed_are_replaced_and_none_outlives_the_server(folder: Path) -> None:

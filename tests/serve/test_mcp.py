@@ -456,8 +456,7 @@ def test_weak_hits_are_one_line_each_but_the_first_and_likely_ones_have_code(ses
     assert re.search(rf"^{re.escape(start)}.*\)\n(\d+\. |Code of a hit)", session["search"].text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("limit", [MIN_TOKENS, 256, 333, 500, 1_000])
-def test_every_tool_answers_within_the_fewest_tokens(tmp_path: Path, limit: int) -> None:
+def test_every_tool_answers_within_the_fewest_tokens(tmp_path: Path) -> None:
     long = "deeply/" * 25
     (tmp_path / "p" / long).mkdir(parents=True)
     water = "\u6c34" * 300
@@ -466,17 +465,18 @@ def test_every_tool_answers_within_the_fewest_tokens(tmp_path: Path, limit: int)
     (tmp_path / "p" / long / "garden.py").write_text(f"def {name}(x):\n{body}    return x\n", encoding="utf-8")
     Index.build(tmp_path / "p", tmp_path / "p" / ".ncs").close()
     with closing(Projects(Settings(roots=(tmp_path / "p",)))) as projects:
-        reply = Reply(_call(projects, None, "search_code", {"query": "water the garden " * 20, "max_tokens": limit}))
-        (place,) = reply.places
-        replies = [reply]
-        for tool, given in (("get_function", {"place": place}), ("find_definition", {"name": name})):
-            cursor = "0"
-            while cursor:
-                arguments = {**given, "max_tokens": limit, "cursor": cursor}
-                replies.append(Reply(_call(projects, None, tool, arguments)))
-                assert not replies[-1].error, replies[-1].text
-                cursor = replies[-1].json["next_cursor"]
-    assert all(each.bytes <= limit * TOKEN_BYTES for each in replies)
+        for limit in (MIN_TOKENS, 333, 1_000):
+            query = {"query": "water the garden " * 20, "max_tokens": limit}
+            replies = [Reply(_call(projects, None, "search_code", query))]
+            (place,) = replies[0].places
+            for tool, given in (("get_function", {"place": place}), ("find_definition", {"name": name})):
+                cursor = "0"
+                while cursor:
+                    arguments = {**given, "max_tokens": limit, "cursor": cursor}
+                    replies.append(Reply(_call(projects, None, tool, arguments)))
+                    assert not replies[-1].error, replies[-1].text
+                    cursor = replies[-1].json["next_cursor"]
+            assert all(each.bytes <= limit * TOKEN_BYTES for each in replies)
 
 
 def test_without_the_extra_the_command_names_what_to_install() -> None:

@@ -6,7 +6,6 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -14,8 +13,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 
 from tests.command import invoke
 from tests.serve.agents import INITIALIZE, call, client_of
-from tests.serving import running
-from tests.waiting import LONG
+from tests.serving import plain_post, running
 
 pytestmark = pytest.mark.anyio
 HTTP = ("mcp", "--http", "--port", "0")
@@ -49,12 +47,7 @@ async def test_a_client_over_http_is_answered_like_one_over_stdio_and_names_no_f
     [
         ({}, None, 200),
         ({"Host": "evil.example"}, None, 403),
-        ({"Host": "evil.example:80"}, None, 403),
-        ({"Host": "127.0.0.1.evil.example:80"}, None, 403),
         ({"Origin": "https://evil.example"}, None, 403),
-        ({"Origin": "http://localhost:1"}, None, 403),
-        ({"Origin": "null"}, None, 403),
-        ({"Sec-Fetch-Site": "cross-site"}, None, 403),
         ({"Content-Type": "text/plain"}, "{}", 415),
         ({"Content-Type": "application/json"}, "x" * (2 << 20), 413),
     ],
@@ -63,7 +56,7 @@ def test_other_hosts_other_sites_pages_and_huge_bodies_are_refused(
     url: str, headers: dict[str, str], body: str | None, status: int
 ) -> None:
     content = {"json": INITIALIZE} if body is None else {"content": body}
-    answer = httpx.post(url, headers={**ACCEPT, **headers}, timeout=LONG, **content)
+    answer = plain_post(url, headers={**ACCEPT, **headers}, **content)
     assert answer.status_code == status
 
 
@@ -74,11 +67,11 @@ async def test_with_a_token_only_who_bears_it_is_answered_until_sigterm_ends_the
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     with running(*HTTP, "-i", demo / ".ncs", "--token-file", tmp_path / "token") as server:
         for headers in ({}, {"Authorization": "Bearer wrong-wrong-wrong"}, {"Authorization": TOKEN}):
-            answer = httpx.post(server.url, json=INITIALIZE, headers={**ACCEPT, **headers}, timeout=LONG)
+            answer = plain_post(server.url, json=INITIALIZE, headers={**ACCEPT, **headers})
             assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
             assert answer.json()["error"]["code"] == "no_token"
         bearer = {"Authorization": f"Bearer {TOKEN}"}
-        assert httpx.post(server.url, json=INITIALIZE, headers={**ACCEPT, **bearer}, timeout=LONG).status_code == 200
+        assert plain_post(server.url, json=INITIALIZE, headers={**ACCEPT, **bearer}).status_code == 200
         http = create_mcp_http_client(headers=bearer)
         async with http, Client(streamable_http_client(server.url, http_client=http)) as client:
             reply = await call(client, "search_code", query="hide soft keyboard")

@@ -7,13 +7,12 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client
 
 from ncs.answer import cautions
 from ncs.build.pipeline import PENDING_EMBEDDINGS
@@ -24,7 +23,7 @@ from ncs.serve.mcp.install import START
 from ncs.serve.mcp.places import document_at, shown_path
 from ncs.serve.mcp.projects import BUILDING, Project, Settings
 from tests import corpus, gitrepo
-from tests.serve.agents import INITIALIZE, Reply, agent, call, command, until
+from tests.serve.agents import INITIALIZE, agent, call, command, until
 from tests.waiting import LONG, processes
 from tests.waiting import until as wait_until
 
@@ -48,7 +47,7 @@ def indexed(tree: Path) -> Path:
 def large(tmp_path: Path) -> Path:
     """Takes a while to index."""
     files = {}
-    for number in range(300):
+    for number in range(80):
         functions = (f"def do_{number}_{i}(value):\n    return value + {i}\n\n\n" for i in range(20))
         files[f"module_{number}.py"] = "".join(functions)
     return gitrepo.write(tmp_path / "large", files)
@@ -82,6 +81,7 @@ async def test_a_first_build_answers_from_files_then_by_words_then_whole_and_say
             assert later.json["hits"]
             note = "; ".join(later.json["notes"])
             notes += [note] * (note != notes[-1])
+            await asyncio.sleep(0.1)
         assert notes == [note for note in (BUILDING, PENDING_EMBEDDINGS, "") if note in notes]  # in order, nothing else
         assert later.json["hits"][0]["confidence"] > 0.3
         assert later.places[0] == first.places[0]
@@ -91,15 +91,12 @@ async def test_a_first_build_answers_from_files_then_by_words_then_whole_and_say
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("end", "answers"), [("closed", "of files"), ("killed", "of files"), ("closed", "by words")])
+@pytest.mark.parametrize("end", ["closed", "killed"])
 async def test_a_build_ends_with_its_server_however_that_ends_and_the_next_one_finishes_it(
-    large: Path, end: str, answers: str
+    large: Path, end: str
 ) -> None:
-    async def search(client: Client, enough: Callable[[Reply], bool]) -> None:
-        await until(lambda: call(client, "search_code", query="do value"), enough)
-
     async with agent("--wait", "0", "--root", large, cwd=large) as client:
-        await search(client, lambda reply: answers == "of files" or BUILDING not in reply.json["notes"])
+        assert BUILDING in (await call(client, "search_code", query="do value")).json["notes"]
         if end == "killed":
             status = await call(client, "index_status")
             assert status.json["projects"][0]["running"] == "build"
@@ -107,11 +104,11 @@ async def test_a_build_ends_with_its_server_however_that_ends_and_the_next_one_f
                 os.kill(process, signal.SIGKILL)
             await asyncio.sleep(0.2)
     wait_until(lambda: not processes(str(large)))
-    if answers == "by words" and not is_pending(large):
-        pytest.skip("the build was quicker than the end of its server")
-    assert not (large / ".ncs" / "snapshot.json").exists() or is_pending(large)
+    assert not (large / ".ncs" / "snapshot.json").exists()
     async with agent("--wait", "0", cwd=large) as client:
-        await search(client, lambda reply: set(reply.json["notes"]) <= {UNLIKELY})
+        await until(
+            lambda: call(client, "search_code", query="do value"), lambda reply: set(reply.json["notes"]) <= {UNLIKELY}
+        )
     assert not is_pending(large)
 
 

@@ -107,7 +107,7 @@ ODD: dict[str, Callable[[Path], object]] = {
     "folder": Path.mkdir,
     **{target: partial(Path.symlink_to, target=target) for target in ("/dev/zero", "/dev/tty", "loop", "..")},
 }
-READ = [
+READ = (
     ".gitignore",
     ".ncsignore",
     ".git",
@@ -117,14 +117,21 @@ READ = [
     ".git/config",
     ".git/info/exclude",
     ".git/HEAD",
-]
+)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = write(tmp_path_factory.mktemp("sound") / "root", {"A.java": "a", "sub/B.java": "b"})
+    repository(root / "app", {"A.java": "a", "sub/B.java": "b"})
+    return root
 
 
 @pytest.mark.parametrize("name", READ)
 @pytest.mark.parametrize("kind", ODD)
-def test_no_file_that_is_opened_is_waited_for(tmp_path: Path, name: str, kind: str) -> None:
-    root = write(tmp_path / "root", {"A.java": "a", "sub/B.java": "b"})
-    app = repository(root / "app", {"A.java": "a", "sub/B.java": "b"})
+def test_no_file_that_is_opened_is_waited_for(sound: Path, tmp_path: Path, name: str, kind: str) -> None:
+    root = shutil.copytree(sound, tmp_path / "root")
+    app = root / "app"
     for folder in (root, root / "sub", app, app / "sub"):
         path = folder / name
         if not name.startswith(".git/") or folder == app:

@@ -29,7 +29,7 @@ def test_whatever_is_done_to_a_file_every_command_answers_or_ends_with_one_line(
     """One edit after another to every file, and two commands; the checksums fit, as a stranger's do."""
     edits, order = [*fuzz.EDITS] * 3, Random(11)
     with Workers(1, memory=600 << 20) as workers:
-        files = 110
+        files = 44
         cases = [
             {
                 "kind": ("updated", "rich")[number % 2],

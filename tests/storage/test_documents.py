@@ -14,7 +14,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ncs.errors import IndexDamaged, NcsError
@@ -87,7 +87,6 @@ ANY_DOCUMENT = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(documents=st.lists(ANY_DOCUMENT, max_size=5))
 def test_any_document_comes_back_exactly(tmp_path_factory: pytest.TempPathFactory, documents: list[Document]) -> None:
     path = write(tmp_path_factory.mktemp("any") / "documents.sqlite", documents)

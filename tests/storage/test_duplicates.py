@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.sparse import coo_matrix, csgraph
 
 from ncs.answer import ask
 from ncs.config import BuildConfig
@@ -52,15 +51,6 @@ def spread(bodies: list[list[str]], names: list[str]) -> list[str]:
 
 def clusters_of(words: WordTable, kinds: Any = False) -> NDArray[np.int32]:
     return NearDuplicates.of(words, np.full(len(words), kinds)).clusters
-
-
-@pytest.mark.parametrize("edges", [0, 5, 30, 100])
-def test_components_are_those_that_scipy_finds(edges: int) -> None:
-    pairs = np.random.default_rng(edges).integers(0, 40, (edges, 2))
-    graph = coo_matrix((np.ones(edges, np.bool_), tuple(pairs.T)), (40, 40))
-    _, labels = csgraph.connected_components(graph)
-    first = [labels.tolist().index(label) for label in labels]
-    assert duplicates._components(40, pairs).tolist() == first
 
 
 def test_clusters_are_those_that_comparing_every_pair_gives(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ncs.errors import BadInput, IndexDamaged
@@ -71,7 +71,6 @@ DOCUMENT = st.dictionaries(st.sampled_from(["name", "doc", "calls"]), st.lists(W
 WEIGHTS = st.fixed_dictionaries({field: st.sampled_from([0, 0.5, 1, 2, 3.25]) for field in ("name", "doc", "calls")})
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     documents=st.lists(DOCUMENT, min_size=1, max_size=12),
     weights=WEIGHTS,

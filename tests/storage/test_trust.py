@@ -68,21 +68,6 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     (folder / SNAPSHOT).write_text(json.dumps(content))
 
 
-@pytest.mark.parametrize("move", [shutil.move, shutil.copytree])
-def test_a_project_that_was_moved_or_copied_is_updated_where_it_is(project: Path, move: Callable[..., object]) -> None:
-    there = project.parent / "elsewhere" / "project"
-    there.parent.mkdir()
-    move(project, there)
-    (there / "new.py").write_text("def lock_window(latch):\n    latch.fall()\n")
-    assert reason(there / ".ncs") == ""
-    index, changes = Index.update(there / ".ncs")
-    with index:
-        assert changes.added == ("project/new.py",)
-        assert (changes.changed, changes.removed, changes.unchanged) == ((), (), 1)
-        assert index.snapshot.roots == (there,)
-        assert read_description(there / ".ncs").folder == str(there / ".ncs")
-
-
 def test_no_value_of_snapshot_json_can_be_changed(project: Path) -> None:
     content = json.loads((project / ".ncs" / SNAPSHOT).read_bytes())
     assert reason(project / ".ncs") == ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 torch = pytest.importorskip("torch", reason="needs the extra unif")
 
-from torch.func import functional_call  # noqa: E402
 
 from unif.networks import BODIES, GROUP, Bag, Towers, create, export  # noqa: E402
 from unif.networks import Sequence as SequenceTower  # noqa: E402
@@ -95,20 +93,6 @@ def test_unif_is_the_published_formula() -> None:
     np.testing.assert_allclose(towers.query(ids([3, 1])).detach().numpy()[0], mean / np.linalg.norm(mean), atol=1e-6)
 
 
-def encoded(tower: Bag | SequenceTower, rows: Tensor, *parameters: Tensor) -> Tensor:
-    """The vectors of a tower with these parameters in place of its own."""
-    names = [name for name, _ in tower.named_parameters()]
-    vectors: Tensor = functional_call(tower, dict(zip(names, parameters, strict=True)), (rows,))
-    return vectors
-
-
-@every_encoder
-def test_gradients_are_those_of_finite_differences(config: TrainConfig) -> None:
-    towers = moved(config).double()
-    for tower, rows in ((towers.query, ids([1, 2], [3, 0])), (towers.code, ids([4, 2, 2], [6, 5, 0]))):
-        assert torch.autograd.gradcheck(partial(encoded, tower, rows), tuple(tower.parameters()), fast_mode=True)
-
-
 @every_encoder
 def test_padding_changes_nothing_and_rows_without_words_are_zeros_with_finite_gradients(config: TrainConfig) -> None:
     towers = moved(config)
@@ -154,14 +138,3 @@ def test_a_batch_encoded_by_length_gives_each_text_the_vector_it_has_alone(kind:
     rows = [draw.integers(1, 10, draw.integers(0, 24)).tolist() for _ in range(70)]
     assert len(rows) > 2 * GROUP
     torch.testing.assert_close(tower(ids(*rows)), torch.cat([tower(ids(row)) for row in rows]), rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize("config", OTHERS[::3], ids=lambda config: config.encoder)
-def test_the_seed_decides_what_is_random_and_dropout_is_for_training_only(config: TrainConfig) -> None:
-    seeds = (config, config, TrainConfig(encoder=config.encoder, pooling=config.pooling, seed=1))
-    same, again, other = (create(each, inputs(each)).eval() for each in seeds)
-    text = ids([1, 2, 3])
-    torch.testing.assert_close(same.code(text), again.code(text))
-    assert not torch.equal(same.code(text), other.code(text))
-    same.train()
-    assert not torch.equal(same.code(text), same.code(text))
