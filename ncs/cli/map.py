@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Option
 
 from ncs.cli.options import IndexOption, Quiet, index_folder, without_none
-from ncs.console import say, tracker
+from ncs.console import say
 
 
 def draw_map(
@@ -25,6 +25,6 @@ def draw_map(
     from ncs.build.map import make_map
 
     folder = index_folder(index)
-    project_map = make_map(folder, track=tracker(quiet), **without_none(points=points, seed=seed))
+    project_map = make_map(folder, **without_none(points=points, seed=seed))
     if not quiet:
         say(f"{len(project_map.rows):,} points in {folder}; see them with: ncs serve -i {folder}")
