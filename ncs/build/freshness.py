@@ -15,7 +15,6 @@ from ncs.storage.freshness import remember
 from ncs.storage.snapshot import read_description
 
 if TYPE_CHECKING:
-    from ncs.storage.freshness import State
     from ncs.storage.snapshot import Snapshot
 
 SECONDS = 1.0
@@ -24,10 +23,10 @@ MOST_CHANGED, MOST_BYTES = 50, 1 << 20
 """Files that an update before a query reads, and their bytes."""
 
 
-def catch_up(snapshot: Snapshot, state: State) -> int | None:
+def catch_up(snapshot: Snapshot, state: str) -> int | None:
     """Update an index where little has changed; None where that was done, else the number of files that it is behind.
 
-    state: of its files, in which they need not be compared again. Raises what `find_changes` raises.
+    state: of its files (`state_of`), in which they need not be compared again. Raises what `find_changes` raises.
     """
     request = request_of(snapshot.description, snapshot.folder)
     with closing(FileCache(snapshot)) as cache:
