@@ -197,7 +197,7 @@ def definitions_of(
 
     Keys: name, index, notes, definitions: hits with `match` ("exact", "other spelling" or "prefix").
     """
-    result = index.definitions(name, k, file=file, prefixes=False, **filters)
+    result = index.definitions(name, k, file=file, **filters)
     return {
         "name": name,
         "index": str(index.folder),

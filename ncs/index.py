@@ -404,11 +404,11 @@ class Index:
         with self.reading():
             return dict(self._bm25().postings.idf(list(words)))
 
-    def spelling_suggestions(self, word: str, n: int = 3) -> list[str]:
+    def spelling_suggestions(self, word: str) -> list[str]:
         """Vocabulary words of similar spelling, the nearest and more frequent first."""
         from ncs.text.spelling import nearest_words
 
-        return nearest_words(word, self.words().by_spelling, n, count=self._bm25().postings.documents_with)
+        return nearest_words(word, self.words().by_spelling, count=self._bm25().postings.documents_with)
 
     def _bm25(self) -> Bm25Ranker:
         return cast(Bm25Ranker, self.ranker("bm25"))

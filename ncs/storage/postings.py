@@ -194,10 +194,6 @@ class Postings:
         rows = np.concatenate([table.posting(stem)[0].astype(np.int64) + first for first, table in pairs])
         return rows if self.live is None else rows[self.live[rows]]
 
-    def lengths(self) -> NDArray[np.float32]:
-        """Weighted words of every row."""
-        return np.concatenate([table.lengths for table in self.tables])
-
     def save(self, statistics: Path, segment: Path, name: str) -> None:
         """Write statistics and the only segment, each into its folder `name`."""
         (table,) = self.tables
