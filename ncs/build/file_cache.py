@@ -13,30 +13,21 @@ from functools import cache, cached_property
 from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.build.ingest import RUN, Batch
 from ncs.config import BuildConfig
 from ncs.errors import reading
 from ncs.extract import LANGUAGES
-from ncs.sources import repository_names
-from ncs.storage.documents import NAME, DocumentTable
+from ncs.sources import Origin, repository_names
+from ncs.storage.documents import NAME, DocumentTable, Packed
 from ncs.storage.files import DIGEST_BYTES, FILES, FileEntry, FileTable, home_of
 from ncs.storage.names import USES, NameUses
-from ncs.storage.snapshot import Segment
-from ncs.storage.words import WordTable
-from ncs.types import FIELDS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ncs.sources import Origin
-    from ncs.storage.documents import Packed
-    from ncs.storage.snapshot import Snapshot
-    from ncs.storage.words import BatchWords
-    from ncs.types import Location, Mask
+from ncs.storage.snapshot import Segment, Snapshot
+from ncs.storage.words import BatchWords, WordTable
+from ncs.types import FIELDS, Location, Mask
 
 EXTRACTION = (
     "extract",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from ncs.build.file_cache import FileCache, is_reusable
 from ncs.build.request import find_changes, request_of
@@ -12,10 +11,7 @@ from ncs.errors import NcsError
 from ncs.extract.readers import skip_reason
 from ncs.sources import Skipped
 from ncs.storage.freshness import remember
-from ncs.storage.snapshot import read_description
-
-if TYPE_CHECKING:
-    from ncs.storage.snapshot import Snapshot
+from ncs.storage.snapshot import Snapshot, read_description
 
 SECONDS = 1.0
 """Time for comparing the files."""

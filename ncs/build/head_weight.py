@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.build.synthetic_queries import FIELDS_ASKED, SyntheticQuery, synthetic_queries, word_table
 from ncs.build.tune import gain
 from ncs.console import count
-from ncs.search.hybrid import HybridRanker, save_weight
+from ncs.search.hybrid import HybridRanker, Parts, save_weight
 from ncs.search.question import read_intent
 from ncs.search.rankers import HEAD, load_ranker
 from ncs.search.unif import UnifRanker
 from ncs.storage.documents import Documents
-from ncs.storage.snapshot import read_description
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from ncs.search.hybrid import Parts
-    from ncs.storage.snapshot import Snapshot
+from ncs.storage.snapshot import Snapshot, read_description
 
 MIN_QUERIES = 40
 """Queries below which a head is not used."""

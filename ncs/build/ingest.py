@@ -13,23 +13,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ncs.config import BuildConfig
 from ncs.extract import Extraction, extract_files
+from ncs.sources import SourceFile
 from ncs.storage.documents import NAME, Packed
 from ncs.storage.documents_writer import StoreWriter, pack
 from ncs.storage.files import BROKEN, FAILED, READ, FileEntry, FileTable, FileTableBuilder
 from ncs.storage.names import NameUses, batch_uses, name_uses
-from ncs.storage.words import WordTable, WordTableBuilder
+from ncs.storage.words import BatchWords, WordTable, WordTableBuilder
 from ncs.text.tokens import literal_tokens, tokenize
 from ncs.types import FIELDS, Document, Location
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.build.file_cache import FileCache
-    from ncs.config import BuildConfig
-    from ncs.sources import SourceFile
-    from ncs.storage.words import BatchWords
 
 RUN = 300
 """Cached files copied at once."""

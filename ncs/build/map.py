@@ -7,9 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.console import count
 from ncs.errors import BROKEN, BadInput, IndexDamaged, MissingExtra
@@ -18,11 +19,7 @@ from ncs.storage.arrays import are_below
 from ncs.storage.commit import open_writer
 from ncs.storage.snapshot import Snapshot, open_snapshot
 from ncs.storage.vectors import Vectors
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ncs.types import Matrix
+from ncs.types import Matrix
 
 FOLDER = "map"
 VECTORS = "ncs_centred"

@@ -16,13 +16,14 @@ from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.build.file_cache import FileCache, installed_version, is_reusable, made_by
 from ncs.build.head_weight import weigh_head
-from ncs.build.ingest import Collector, MovedError, ingest, pack_batch
+from ncs.build.ingest import CollectedDocuments, Collector, MovedError, ingest, pack_batch
 from ncs.build.memory import DOCUMENT_BYTES, check_memory, expected_size, reader_processes
 from ncs.build.request import Request
 from ncs.config import BuildConfig, FastTextConfig, LsaConfig
@@ -34,9 +35,9 @@ from ncs.learn.embeddings import Embeddings, choose, reuse_embeddings, share_wit
 from ncs.progress import Part, Track, Whole, silent
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.rankers import FITTED, HEAD, Ranker, create_ranker, read_ranker, requested_ranker
-from ncs.sources import Skipped, count
+from ncs.sources import Skipped, SourceFile, count
 from ncs.sources.repositories import Repository, address_of, is_address, main_work_tree
-from ncs.storage.commit import open_writer
+from ncs.storage.commit import IndexWriter, open_writer
 from ncs.storage.document_facts import write_facts, write_languages
 from ncs.storage.documents import NAME, DocumentTable
 from ncs.storage.file_roles import FOLDER, FileRoleTable
@@ -53,15 +54,7 @@ from ncs.storage.snapshot import (
 )
 from ncs.storage.trust import check_trust, stored_root
 from ncs.storage.words import WordTable
-from ncs.types import SECTION
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ncs.build.ingest import CollectedDocuments
-    from ncs.sources import SourceFile
-    from ncs.storage.commit import IndexWriter
-    from ncs.types import Document, Mask
+from ncs.types import SECTION, Document, Mask
 
 SPACE = 4
 """Bytes an index may take for a byte of source, temporary ones included; 3.6 without these."""

@@ -5,21 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 
+from ncs.search.hybrid import Parts
+from ncs.storage.document_facts import DocumentFacts
+from ncs.storage.documents import Documents
 from ncs.storage.file_roles import SOURCE
 from ncs.storage.names import Symbol
+from ncs.storage.words import WordTable
 from ncs.text.tokens import content_words, tokenize
-from ncs.types import FIELDS, Field
-
-if TYPE_CHECKING:
-    from ncs.search.hybrid import Parts
-    from ncs.storage.document_facts import DocumentFacts
-    from ncs.storage.documents import Documents
-    from ncs.storage.words import WordTable
-    from ncs.types import Document, Rows
+from ncs.types import FIELDS, Document, Field, Rows
 
 Kind = Literal["doc", "name"]
 """The first sentence of a doc comment; a name in words."""
@@ -46,7 +43,7 @@ class SyntheticQuery:
 
 def word_table(parts: Parts) -> WordTable:
     """The words of a new index, which has one segment."""
-    return cast("WordTable", parts.facts.words.table())
+    return cast(WordTable, parts.facts.words.table())
 
 
 def synthetic_queries(parts: Parts, documents: Documents) -> list[SyntheticQuery]:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.build.file_cache import FileCache, is_reusable
 from ncs.build.ingest import ingest
@@ -31,11 +31,7 @@ from ncs.storage.document_facts import write_facts
 from ncs.storage.documents import NAME, DocumentTable
 from ncs.storage.files import FILES, home_of
 from ncs.storage.snapshot import PENDING, SEGMENTS, Snapshot, open_snapshot
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ncs.types import Mask
+from ncs.types import Mask
 
 COMPACT_SHARE = 0.2
 """Share of tombstones and later segments in the documents above which an update is a build (compaction)."""

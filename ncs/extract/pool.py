@@ -13,15 +13,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby, islice
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from ncs.errors import NcsError, SourceError
 from ncs.extract.readers import read
+from ncs.sources import SourceFile
+from ncs.types import Document
 from ncs.workers import TaskKilled, Workers
-
-if TYPE_CHECKING:
-    from ncs.sources import SourceFile
-    from ncs.types import Document
 
 T = TypeVar("T")
 

@@ -15,11 +15,12 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.errors import BadInput, IndexNotFound, IndexVersion, MissingExtra, NcsError, StoreLost, check_k
 from ncs.index import Index
@@ -30,11 +31,7 @@ from ncs.storage.arrays import both, top_rows
 from ncs.storage.postings import Postings
 from ncs.storage.snapshot import SEGMENTS, Description, Snapshot, checksum, open_snapshot
 from ncs.storage.vectors import VectorIndex, Vectors
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ncs.types import Mask, Matrix, Rows, Scores
+from ncs.types import Mask, Matrix, Rows, Scores
 
 FORMAT = 3
 TOKEN = "NCS_MILVUS_TOKEN"  # noqa: S105  (the name of a variable)

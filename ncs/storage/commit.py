@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.errors import BadInput, IndexBusy, IndexFolderError, NcsError
 from ncs.files import read_regular, refuse_links, replace_file, save_array, sync
@@ -31,9 +31,6 @@ from ncs.storage.snapshot import (
     read_description,
 )
 from ncs.storage.trust import check_trust, distrust, sign
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 IGNORE = ".gitignore"
 IGNORED = "# made by ncs: an index is built, not committed\n*\n"

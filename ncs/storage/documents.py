@@ -15,22 +15,17 @@ from contextlib import contextmanager
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
+from typing import Any, TypeAlias, TypeVar, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.errors import BROKEN, damaged
 from ncs.files import open_regular
 from ncs.storage.arrays import split
-from ncs.storage.filters import names_of
-from ncs.types import Document, Field, Location, Tokens
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ncs.storage.filters import Filters, LocationFilter
-    from ncs.storage.snapshot import Snapshot
-    from ncs.types import Mask
+from ncs.storage.filters import Filters, LocationFilter, names_of
+from ncs.storage.snapshot import Snapshot
+from ncs.types import Document, Field, Location, Mask, Tokens
 
 T = TypeVar("T")
 Packed: TypeAlias = tuple[str, str, str, int, int, str, str, str, str, bytes, bytes, bool]

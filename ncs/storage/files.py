@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.storage.arrays import ArrayTable, are_below, are_offsets, offsets_of
 from ncs.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.sources import SourceFile
 
 FILES = "files"

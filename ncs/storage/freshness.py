@@ -7,17 +7,13 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ncs.errors import reading
 from ncs.files import read_regular, replace_file
 from ncs.storage.files import FILES, FileTable, full_place, home_of
-from ncs.storage.snapshot import PENDING, read_description
-
-if TYPE_CHECKING:
-    from ncs.storage.snapshot import Snapshot
+from ncs.storage.snapshot import PENDING, Snapshot, read_description
 
 MOST_FILES = 10_000
 """Files whose stamps are read before a query; an index of more is not checked."""

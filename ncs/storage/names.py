@@ -12,19 +12,16 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.storage.arrays import ArrayTable, are_below, are_offsets, distinct, gather_several, offsets_of, values_of
-from ncs.storage.words import WordTable, batch_words
+from ncs.storage.words import BatchWords, WordTable, batch_words
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary, merge
-from ncs.types import Document, Field
+from ncs.types import Document, Field, Mask, Rows
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.storage.snapshot import Snapshot
-    from ncs.storage.words import BatchWords
-    from ncs.types import Mask, Rows
 
 USES, DEFINITIONS = "uses", "definitions"
 """Folders of a segment."""

@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.errors import BadInput, check_k
 from ncs.storage.arrays import ArrayTable, are_below, are_offsets, both, gather, offsets_of, top_rows
 from ncs.text.stems import stem_all
 from ncs.text.vocabulary import Vocabulary
+from ncs.types import Mask, Rows, Scores
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.storage.snapshot import Snapshot
-    from ncs.types import Mask, Rows, Scores
 
 
 @dataclass(frozen=True, slots=True)

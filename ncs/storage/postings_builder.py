@@ -12,26 +12,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from ncs.errors import BadInput, unknown
 from ncs.files import reserve
 from ncs.progress import Track, silent
 from ncs.storage.arrays import offsets_of, ranges, starts_of_runs
 from ncs.storage.postings import Postings, PostingTable, TermStatistics
+from ncs.storage.words import WordTable
 from ncs.text.stems import stem_all
 from ncs.text.vocabulary import Vocabulary
 from ncs.types import FIELDS, Field
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import DTypeLike, NDArray
-
-    from ncs.storage.words import WordTable
 
 CODE: frozenset[Field] = frozenset(("name", "calls", "enums", "identifiers", "types", "parameters"))
 """Fields of code; literals and comments are prose."""

@@ -11,9 +11,10 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.errors import BROKEN, IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion, NcsError, damaged
 from ncs.files import JSON_BYTES, read_regular
@@ -22,11 +23,7 @@ from ncs.storage.arrays import both, load_array
 from ncs.storage.checks import check_values
 from ncs.storage.files import FILES
 from ncs.storage.trust import check_place, distrust, roots_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ncs.types import Mask
+from ncs.types import Mask
 
 T = TypeVar("T")
 
