@@ -44,7 +44,7 @@ def _behind(snapshot: Snapshot) -> int | None:
             return 0
         if (known := known_changes(snapshot, state)) is not None:
             return known
-        from ncs.build.freshness import catch_up  # not where nothing has changed
+        from ncs.build.update import catch_up  # not where nothing has changed
 
         return catch_up(snapshot, state)
     except (NcsError, OSError, RuntimeError, *BROKEN):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ncs.build import request
-from ncs.build.freshness import catch_up
+from ncs.build.update import catch_up
 from ncs.index import Index
 from ncs.sources import walk
 from ncs.storage.commit import open_writer
