@@ -30,7 +30,7 @@ from ncs.search.rankers import DEFAULT_RANKER, Ranker
 from ncs.storage.arrays import both, top_rows
 from ncs.storage.postings import Postings
 from ncs.storage.snapshot import SEGMENTS, Description, Snapshot, checksum, open_snapshot
-from ncs.storage.vectors import VectorIndex, Vectors
+from ncs.storage.vectors import Vectors, read_info
 from ncs.types import Mask, Matrix, Rows, Scores
 
 FORMAT = 3
@@ -252,7 +252,7 @@ class Candidates:
     def __init__(self, client: Any, target: Target, snapshot: Snapshot) -> None:
         """Raises IndexVersion where the collection does not hold all segments."""
         self._client, self._target = client, target
-        dim = VectorIndex.load(snapshot.segments[0].path / DENSE).dim
+        dim = read_info(snapshot.segments[0].path / DENSE).dim
         self._collection = target.collection(dim)
         self._segments, self._live = snapshot.segments, snapshot.live
         with store_errors(target):

@@ -35,7 +35,7 @@ from ncs.storage.commit import open_writer
 from ncs.storage.documents import NAME, DocumentTable, Packed
 from ncs.storage.postings import PostingTable
 from ncs.storage.snapshot import Snapshot, read_description
-from ncs.storage.vectors import VectorIndex
+from ncs.storage.vectors import VectorIndex, read_info
 
 BATCH = 1000
 BLOCK = 100_000
@@ -74,7 +74,7 @@ class Publication:
         files = {}
         with suppress(NcsError):
             files = dict(read_description(self._folder).files)
-        dim = VectorIndex.load(segments[0][0] / DENSE).dim
+        dim = read_info(segments[0][0] / DENSE).dim
         with connected(self._target) as client, store_errors(self._target):
             collection = self._target.collection(dim)
             if not client.has_collection(collection, timeout=TIMEOUT):
@@ -143,7 +143,7 @@ def _upsert(client: Any, collection: str, entities: Iterator[dict[str, Any]]) ->
 
 def _clean_up(client: Any, target: Target, snapshot: Snapshot) -> None:
     """Delete tombstones, segments of neither this nor the previous snapshot, and older collections."""
-    dim = VectorIndex.load(snapshot.segments[0].path / DENSE).dim
+    dim = read_info(snapshot.segments[0].path / DENSE).dim
     collection = target.collection(dim)
     contents = Contents.read(client, collection)
     for segment in snapshot.segments:
