@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ncs.errors import BadInput, IndexDamaged
-from ncs.storage import postings_builder
-from ncs.storage.postings import Postings, PostingTable, Term, TermStatistics
-from ncs.storage.postings_builder import build
+from ncs.storage import postings as module
+from ncs.storage.postings import Postings, PostingTable, Term, TermStatistics, build
 from ncs.text.stems import stem
 from ncs.types import FIELDS, Field
 from tests.words import Words
@@ -145,7 +144,7 @@ def random_documents(n: int) -> list[Words]:
 def test_postings_sorted_on_disk_and_saved_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     documents = random_documents(100)
     whole = postings(documents, UNEVEN)
-    monkeypatch.setattr(postings_builder, "CHUNK", 7)
+    monkeypatch.setattr(module, "CHUNK", 7)
     monkeypatch.setattr("ncs.files.SMALL_BYTES", 0)
     assert_same(whole, postings(documents, UNEVEN))
     words = table(documents)
