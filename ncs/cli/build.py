@@ -151,8 +151,7 @@ def publishing(folder: Path, store: str | None, *, quiet: bool) -> Iterator[Befo
     if not store:
         yield None
         return
-    from ncs.scale.milvus import Target
-    from ncs.scale.publish import Publication
+    from ncs.scale.milvus import Publication, Target
 
     publication = Publication(folder, Target.of(store), tracker(quiet))
     yield publication.before_commit

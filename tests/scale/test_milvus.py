@@ -21,8 +21,7 @@ from ncs.errors import BadInput, IndexBusy, IndexNotFound, IndexVersion, StoreLo
 from ncs.index import Index
 from ncs.scale import milvus as store
 from ncs.scale import publish
-from ncs.scale.milvus import MilvusIndex, Target, connected, key_range
-from ncs.scale.publish import Publication
+from ncs.scale.milvus import MilvusIndex, Publication, Target, connected, key_range
 from ncs.storage.commit import open_writer
 from tests import gitrepo
 from tests.command import ncs
