@@ -32,7 +32,7 @@ from ncs.types import FIELDS, Location, Mask
 EXTRACTION = (
     "extract",
     "text/tokens.py",
-    "storage/documents_writer.py",
+    "storage/documents.py",
     "storage/names.py",
     "storage/words.py",
     "build/ingest.py",

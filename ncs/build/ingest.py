@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from ncs.config import BuildConfig
 from ncs.extract import Extraction, extract_files
 from ncs.sources import SourceFile
-from ncs.storage.documents import NAME, Packed
-from ncs.storage.documents_writer import StoreWriter, pack
+from ncs.storage.documents import NAME, Packed, StoreWriter, pack
 from ncs.storage.files import BROKEN, FAILED, READ, FileEntry, FileTable, FileTableBuilder
 from ncs.storage.names import NameUses, batch_uses, name_uses
 from ncs.storage.words import BatchWords, WordTable, WordTableBuilder
