@@ -109,10 +109,9 @@ def _branches(git: Git) -> Iterator[str]:
 
 
 class Blob(NamedTuple):
-    """A file of a tree: its path, its object's name, its size (0 where unknown)."""
+    """A file of a tree. The stamp of its origin is the name of its object."""
 
     path: str
-    name: str
     size: int
     origin: Origin
 
@@ -142,7 +141,7 @@ def _blobs(git: Git, tree: str, ignores: Ignores, filter: Filter) -> Iterator[Bl
                 filter.unreadable(repository.prefix + path)
             elif filter.size(n_bytes := int(size), path):
                 content_bytes += n_bytes
-                yield Blob(path, name, n_bytes, Origin(f"{repository.path}/{path}", name))
+                yield Blob(path, n_bytes, Origin(f"{repository.path}/{path}", name))
         if listing.wait() != 0:
             raise SourceError(f"git cannot list {repository.path}; see what is wrong with: git fsck")
 
@@ -200,7 +199,7 @@ class ObjectReader:
         while True:
             if len(waiting) <= _WINDOW:
                 window = [(blob, filter.is_unchanged(blob.origin)) for blob in islice(blobs, _WINDOW)]
-                self._send([blob.name for blob, unchanged in window if not unchanged])
+                self._send([blob.origin.stamp for blob, unchanged in window if not unchanged])
                 waiting.extend(window)
             if not waiting:
                 return
@@ -211,7 +210,7 @@ class ObjectReader:
             except EOFError:
                 self.close()
                 self._start()
-                self._send([blob.name for blob, unchanged in waiting if not unchanged])
+                self._send([blob.origin.stamp for blob, unchanged in waiting if not unchanged])
             yield blob, unchanged, read.content if read else None
 
     def _send(self, names: list[str]) -> None:
