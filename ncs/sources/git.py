@@ -77,7 +77,7 @@ def files(repository: Repository, filter: Filter, revision: str | None) -> Itera
             if unchanged:
                 yield RawFile(blob.path, blob.size, b"", blob.origin, unchanged=True)
             elif content is None:
-                filter.unreadable(path)
+                filter.skipped.add_unreadable(path)
             elif (data := filter.content(path, content, ignores)) is not None:
                 yield RawFile(blob.path, len(data), data, blob.origin)
 
@@ -138,7 +138,7 @@ def _blobs(git: Git, tree: str, ignores: Ignores, filter: Filter) -> Iterator[Bl
             elif mode == "120000":
                 filter.skipped.add("links")
             elif size == "BAD":
-                filter.unreadable(repository.prefix + path)
+                filter.skipped.add_unreadable(repository.prefix + path)
             elif filter.size(n_bytes := int(size), path):
                 content_bytes += n_bytes
                 yield Blob(path, n_bytes, Origin(f"{repository.path}/{path}", name))
