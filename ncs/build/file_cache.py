@@ -50,14 +50,15 @@ FASTTEXT = ("fasttext", "fasttext-community")
 class FileCache:
     """The live files of a snapshot, numbered across its segments. Call `is_unchanged` in the order of the files.
 
-    entries: all files, dead ones too. numbers: (repository, path) -> number of each live file, in order.
+    entries: all files, dead ones too. numbers: (repository, path) -> number of each live file, in order. firsts: the
+    number of each segment's first file, and behind them the number of files.
     """
 
     def __init__(self, snapshot: Snapshot, names: Mapping[str, str] | None = None) -> None:
         """names: other names for the repositories in these folders."""
         self.snapshot = snapshot
         self._segments = [_CachedSegment(segment, home_of(snapshot.folder)) for segment in snapshot.segments]
-        self._firsts = list(accumulate((len(each.entries) for each in self._segments), initial=0))
+        self.firsts = list(accumulate((len(each.entries) for each in self._segments), initial=0))
         self.entries = [entry for segment in self._segments for entry in segment.entries]
         old = repository_names((each.repository, each.path, each.place) for each in self.entries) if names else {}
         self._names = {old[at]: name for at, name in (names or {}).items() if old.get(at, name) != name}
@@ -97,7 +98,7 @@ class FileCache:
 
     def follows(self, number: int | None, before: int) -> bool:
         """Whether a file is the next one of the same segment."""
-        return number == before + 1 and number not in self._firsts
+        return number == before + 1 and number not in self.firsts
 
     def batch(self, number: int, n: int) -> tuple[Batch, NDArray[np.int64]]:
         """The documents of n adjacent files from this number on, and which of them each document is in."""
@@ -106,27 +107,23 @@ class FileCache:
         return batch.renamed(self._names), owners
 
     def _locate(self, number: int) -> tuple[_CachedSegment, int]:
-        at = bisect_right(self._firsts, number) - 1
-        return self._segments[at], number - self._firsts[at]
+        at = bisect_right(self.firsts, number) - 1
+        return self._segments[at], number - self.firsts[at]
 
     def dead_without(self, names: Collection[tuple[str, str]]) -> Mask:
         """The files that are dead once those of these names are removed, and those with copies of their documents."""
         removed = self._dead.copy()
         removed[[self.numbers[name] for name in names]] = True
-        parts = zip(self._segments, np.split(removed, self._firsts[1:-1]), strict=True)
+        parts = zip(self._segments, np.split(removed, self.firsts[1:-1]), strict=True)
         return np.concatenate([segment.with_dependent_copies(part) for segment, part in parts])
 
     def tombstones(self, dead: Mask) -> NDArray[np.int64]:
         """[n, 2] (segment, file) of dead files."""
         parts = []
-        for segment, part in zip(self._segments, np.split(dead, self._firsts[1:-1]), strict=True):
+        for segment, part in zip(self._segments, np.split(dead, self.firsts[1:-1]), strict=True):
             numbers = np.flatnonzero(part)
             parts.append(np.stack([np.full(len(numbers), int(segment.name)), numbers], axis=1))
         return np.concatenate(parts).astype(np.int64)
-
-    def first_later_file(self) -> int:
-        """The number of the first file after those of the first segment."""
-        return self._firsts[1]
 
     def began(self) -> int:
         """The time when reading of the oldest segment began, in nanoseconds since 1970."""

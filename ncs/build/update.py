@@ -164,7 +164,7 @@ def _read_again(
 
 def _later_files(cache: FileCache, dead: Mask) -> list[SourceFile]:
     """The live files of all segments but the first, to be copied from the cache."""
-    numbers = [each for each in cache.numbers.values() if each >= cache.first_later_file() and not dead[each]]
+    numbers = [each for each in cache.numbers.values() if each >= cache.firsts[1] and not dead[each]]
     return [
         SourceFile(entry.repository, entry.path, b"", Origin(entry.place, entry.stamp), unchanged=True)
         for entry in (cache.entries[number] for number in numbers)
