@@ -282,7 +282,9 @@ class Candidates:
             return np.zeros(0, np.int64)
         expression = "key >= 0"
         if allowed is not None and np.count_nonzero(allowed) <= LISTED:
-            expression = f"key in {self._keys(allowed)}"
+            local = ((each, allowed[each.first : each.first + each.documents]) for each in self._segments)
+            keys = np.concatenate([first_key(each.name) + np.flatnonzero(mask) for each, mask in local])
+            expression = f"key in {keys.tolist()}"
         limit = k + SPARE
         while limit <= MOST:
             hits = self._search(field, query, limit, expression)
@@ -311,13 +313,6 @@ class Candidates:
             time.sleep(RETRY)
             with suppress(NcsError), store_errors(self._target):
                 self._client.load_collection(self._collection, timeout=seconds)
-
-    def _keys(self, allowed: Mask) -> list[int]:
-        keys: list[int] = []
-        for segment in self._segments:
-            local = np.flatnonzero(allowed[segment.first : segment.first + segment.documents])
-            keys += (first_key(segment.name) + local).tolist()
-        return keys
 
     def _rows(self, keys: Rows) -> Rows:
         """The rows of these keys, ascending, without those of segments that the snapshot does not have."""
