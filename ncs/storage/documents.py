@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ncs.errors import BROKEN, NcsError, damaged
 from ncs.files import open_regular
-from ncs.storage.arrays import split
+from ncs.storage.arrays import both, split
 from ncs.storage.filters import Filters, LocationFilter, names_of
 from ncs.storage.snapshot import Snapshot
 from ncs.types import Document, Field, Location, Mask, Tokens
@@ -421,7 +421,7 @@ class Documents:
         if passes is None and not (filters.language or filters.language_not or filters.kind):
             return self._snapshot.live
         pairs = zip(self._snapshot.segments, self.tables, strict=True)
-        return self._snapshot.allowed(np.concatenate([t.mask(filters, passes, s.dead_files) for s, t in pairs]))
+        return both(np.concatenate([t.mask(filters, passes, s.dead_files) for s, t in pairs]), self._snapshot.live)
 
     def location_filter(self, filters: Filters) -> LocationFilter | None:
         """Whether a location passes; None if all do."""

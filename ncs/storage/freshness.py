@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from hashlib import blake2b
 
@@ -130,15 +130,7 @@ def _above(folders: Iterable[str], roots: Collection[str]) -> set[str]:
 
 def _has_new(folder: str, known: Collection[str], began: int) -> bool:
     """Whether a folder holds something unknown that was made, renamed or changed since reading began."""
-    return any(entry.path not in known and entry.name != ".git" and _changed(entry) >= began for entry in _scan(folder))
-
-
-def _scan(folder: str) -> Iterator[os.DirEntry[str]]:
-    with suppress(OSError), os.scandir(folder) as entries:
-        yield from entries
-
-
-def _changed(entry: os.DirEntry[str]) -> int:
-    with suppress(OSError):
-        return entry.stat(follow_symlinks=False).st_ctime_ns
-    return 0
+    with suppress(OSError), os.scandir(folder) as entries:  # what fails here is seen by the next query
+        unknown = (entry for entry in entries if entry.path not in known and entry.name != ".git")
+        return any(entry.stat(follow_symlinks=False).st_ctime_ns >= began for entry in unknown)
+    return False

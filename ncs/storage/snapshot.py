@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ncs.errors import BROKEN, IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion, NcsError, damaged
 from ncs.files import JSON_BYTES, read_regular
 from ncs.messages import NO_INDEX, UNUSABLE
-from ncs.storage.arrays import both, load_array
+from ncs.storage.arrays import load_array
 from ncs.storage.checks import check_values
 from ncs.storage.files import FILES
 from ncs.storage.trust import check_place, distrust, roots_of
@@ -210,10 +210,6 @@ class Snapshot:
     def documents(self) -> int:
         """Number of live documents."""
         return len(self) if self.live is None else int(np.count_nonzero(self.live))
-
-    def allowed(self, mask: Mask | None) -> Mask | None:
-        """A mask without tombstones; None if all rows are allowed."""
-        return both(mask, self.live)
 
     def close(self) -> None:
         """Release its files; nothing can be opened from it afterwards."""
