@@ -60,8 +60,6 @@ circles. So do SQLite's instructions, of which STRIDE are counted at a time."""
 STRIDE = 50_000
 DENSITY = 32
 """Bodies unpack to at most BYTES and so many times their size; those of code are up to ten times as long."""
-_OF_FIELDS = re.compile(f"{FIELD_END}(?:path[^{FIELD_END}]*|[a-z]+)")
-"""The names of fields in a body, and the words of the path."""
 PLAIN, IN_JSON = "p", "j"
 """First letter of a body: words separated by FIELD_END and WORD_END, or JSON where they contain one of these."""
 TEXT = "CAST(? AS TEXT)"
@@ -474,8 +472,6 @@ def _unpack_code(text: str) -> str:
 
 
 def _unpack_all(text: str) -> str:
-    if text[:1] != IN_JSON:
-        return _OF_FIELDS.sub("\0", text[1:]).replace(WORD_END, "\0")
     code, words = _unpack_text(text)
     return "\0".join((code, *chain.from_iterable(words[field] for field in words if field != "path")))
 
