@@ -22,12 +22,12 @@ from ncs.config import BuildConfig
 from ncs.errors import reading
 from ncs.extract import LANGUAGES
 from ncs.sources import Origin, repository_names
-from ncs.storage.documents import NAME, DocumentTable, Packed
+from ncs.storage.documents import NAME, DocumentTable
 from ncs.storage.files import DIGEST_BYTES, FILES, FileEntry, FileTable, home_of
 from ncs.storage.names import USES, NameUses
 from ncs.storage.snapshot import Segment, Snapshot
 from ncs.storage.words import BatchWords, WordTable
-from ncs.types import FIELDS, Location, Mask
+from ncs.types import FIELDS, Mask
 
 EXTRACTION = (
     "extract",
@@ -63,15 +63,12 @@ class FileCache:
         old = repository_names((each.repository, each.path, each.place) for each in self.entries) if names else {}
         self._names = {old[at]: name for at, name in (names or {}).items() if old.get(at, name) != name}
         if self._names:
-            self.entries = [each._replace(repository=self._named(each.repository)) for each in self.entries]
+            self.entries = [each._replace(repository=self._names.get(each[0], each[0])) for each in self.entries]
         self._dead = np.concatenate([segment.dead for segment in self._segments])
         live: list[int] = np.flatnonzero(~self._dead).tolist()
         self.numbers = {(self.entries[number].repository, self.entries[number].path): number for number in live}
         self._by_place = {self.entries[number].place: number for number in live}
         self._reused = np.zeros(len(self.entries), np.bool_)
-
-    def _named(self, repository: str) -> str:
-        return self._names.get(repository, repository)
 
     def is_unchanged(self, origin: Origin) -> bool:
         """Whether the file at this place is the one in the index, by its stamp."""
@@ -171,8 +168,9 @@ class _CachedSegment:
         start, stop = int(rows[0]), int(rows[-1])
         packed = self._documents.packed(start, stop)
         copied, table = self._documents.copies(int(copies[0]), int(copies[-1])), self._table.slice(start, stop)
-        batch = Batch(
-            packed + [_without_content(place) for _, place in copied],
+        places = ((place, (place.repository, place.path, place.start_line, place.end_line)) for _, place in copied)
+        batch = Batch(  # of copies an index holds the place alone
+            packed + [("", *at, "", "", "", place.qualified_name, b"", b"", False) for place, at in places],
             [each[9] for each in packed] + [digest for digest, _ in copied],
             _local_ids(self._words, table.ids, np.diff(table.offsets), len(copied) * len(FIELDS)),
             _local_ids(self._names, *self._uses.of(np.arange(start, stop)), len(copied)),
@@ -203,12 +201,6 @@ class _CachedSegment:
     def close(self) -> None:
         if "_documents" in self.__dict__:
             self._documents.close()
-
-
-def _without_content(place: Location) -> Packed:
-    """A copy, of which an index holds only the place."""
-    lines = place.start_line, place.end_line
-    return ("", place.repository, place.path, *lines, "", "", "", place.qualified_name, b"", b"", False)
 
 
 def segment_batches(path: Path) -> Iterator[tuple[Batch, Sequence[FileEntry], NDArray[np.int64]]]:

@@ -264,13 +264,9 @@ def _entries(
         ignores = ignores.with_git(filter.rules(ignore.load, Path(folder, GITIGNORE), prefix))
     if NCSIGNORE in entries:
         ignores = ignores.with_ncs(filter.rules(ignore.load, Path(folder, NCSIGNORE), prefix))
-    for entry, is_folder in sorted(entries.values(), key=_in_path_order):
-        yield entry, is_folder, ignores
-
-
-def _in_path_order(entry: tuple[Entry, bool]) -> bytes:
     # a folder sorts as the files in it do: "a-b/x" before "a/x", because "-" < "/"
-    return os.fsencode(entry[0].name) + b"/" * entry[1]
+    for entry, is_folder in sorted(entries.values(), key=lambda each: os.fsencode(each[0].name) + b"/" * each[1]):
+        yield entry, is_folder, ignores
 
 
 def _file(entry: Entry, below: str, path: str, ignores: Ignores, filter: Filter) -> Iterator[RawFile]:

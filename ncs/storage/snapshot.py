@@ -339,17 +339,12 @@ def find_index(start: Path) -> Path:
         if (index / SNAPSHOT).is_file():
             check_place(index)
             return index
-        if _is_inner_work_tree(folder):
-            raise _not_found(f"in {folder}, which is a work tree of its own")
+        if (folder / ".git").is_file():
+            from ncs.sources.repositories import is_inner_work_tree  # nearly no query needs it
+
+            if is_inner_work_tree(folder):
+                raise _not_found(f"in {folder}, which is a work tree of its own")
     raise _not_found(f"in {start} or above")
-
-
-def _is_inner_work_tree(folder: Path) -> bool:
-    if not (folder / ".git").is_file():
-        return False
-    from ncs.sources.repositories import is_inner_work_tree  # nearly no query needs it
-
-    return is_inner_work_tree(folder)
 
 
 def _not_found(where: str, sources: str = ".") -> IndexNotFound:
