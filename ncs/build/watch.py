@@ -79,14 +79,12 @@ def _edits(watchfiles: ModuleType, places: Iterable[Place], stop: Event) -> Iter
 
 
 class Follower:
-    """The state of `watch` between edits: paths to update, when the update is due, and messages already shown."""
+    """The state of `watch` between edits: when an update is due, and messages already shown."""
 
     def __init__(self, folder: Path, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder, self._say, self._clock = folder, say, clock
         self._own = f"{folder.resolve()}/"
         self._read()
-        self._edited: set[Path] | None = None
-        """Paths to check; None: all files."""
         self._due: float | None = clock()
         self._not_before = clock()
         self._failures, self._last_failure, self._advised = 0, "", False
@@ -115,12 +113,9 @@ class Follower:
         return tuple(places_by_path.values())
 
     def step(self, edited: Iterable[str]) -> None:
-        """Record edits of these paths, and update if an update is due."""
+        """Note edits of these paths, and update if an update is due."""
         now = self._clock()
-        paths = {Path(path) for path in edited if self._is_relevant(path)}
-        if paths:
-            if self._edited is not None:
-                self._edited |= paths
+        if any(map(self._is_relevant, edited)):
             self._due = now
         if self._due is not None and now >= max(self._due, self._not_before):
             self._update(now)
@@ -132,12 +127,11 @@ class Follower:
         return "/.git/" not in path or bool(BuildConfig.of(self._description).revision)
 
     def _update(self, began: float) -> None:
-        paths, self._edited, self._due = self._edited, set(), None
+        self._due = None
         try:
-            changes = update(self._folder, paths=None if paths is None else sorted(paths))
+            changes = update(self._folder)
             self._read()
         except (NcsError, OSError, ValueError, RuntimeError) as error:
-            self._edited = None
             self._fail(error, began)
             return
         self._failures, self._last_failure = 0, ""
