@@ -122,6 +122,10 @@ class FileCache:
             parts.append(np.stack([np.full(len(numbers), int(segment.name)), numbers], axis=1))
         return np.concatenate(parts).astype(np.int64)
 
+    def began(self) -> int:
+        """The time when reading of the oldest segment began, in nanoseconds since 1970."""
+        return min(each.began for each in self._segments)
+
     def close(self) -> None:
         """Close the document tables."""
         for segment in self._segments:

@@ -16,7 +16,7 @@ from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.extract.readers import readable, readable_code
 from ncs.progress import Track, silent
-from ncs.sources import Origin, Readable, Skipped, SourceFile, repository_names, walk
+from ncs.sources import Origin, Readable, Scope, Skipped, SourceFile, repository_names, walk
 from ncs.sources.repositories import address_of, is_address
 from ncs.storage.files import FileEntry
 from ncs.storage.snapshot import Description
@@ -49,8 +49,15 @@ class Request:
         """Whether a file is read, by its path."""
         return readable if self.config.texts else readable_code
 
-    def files(self, skipped: Skipped, is_unchanged: Callable[[Origin], bool] | None = None) -> Iterator[SourceFile]:
-        """Its source files in order; those that are unchanged come without their contents."""
+    def files(
+        self,
+        skipped: Skipped,
+        is_unchanged: Callable[[Origin], bool] | None = None,
+        scope: Scope | None = None,
+    ) -> Iterator[SourceFile]:
+        """Its source files in order; those that are unchanged come without their contents.
+
+        scope: the files to check, None for all."""
         return walk(
             self.roots,
             readable=self.readable(),
@@ -58,6 +65,7 @@ class Request:
             force=self.force,
             skipped=skipped,
             is_unchanged=is_unchanged or (lambda origin: False),
+            scope=scope,
             names=self.names,
         )
 
@@ -99,12 +107,15 @@ def request_of(description: Description, folder: Path) -> Request:
     return Request(roots, BuildConfig.of(description))
 
 
-def with_names(request: Request, cache: FileCache) -> Request:
-    """The request with the names that its roots have in an index, also where their folder was renamed since."""
+def with_names(request: Request, cache: FileCache, *, all_names: bool = False) -> Request:
+    """The request with the names that its roots have in an index, also where their folder was renamed since.
+
+    all_names: those of the repositories below them, too: an update of a few files does not see them all.
+    """
     entries = (cache.entries[number] for number in cache.numbers.values())
     names = repository_names((each.repository, each.path, each.place) for each in entries if each.place)
     tops = {str(folder) for root in request.roots for folder in (root, root.parent)}  # the root may be a file
-    return replace(request, names={at: name for at, name in names.items() if at in tops})
+    return replace(request, names={at: name for at, name in names.items() if all_names or at in tops})
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +140,23 @@ def find_changes(
     cache: FileCache,
     request: Request,
     *,
+    paths: Sequence[Path] | None = None,
     seconds: float | None = None,
     skipped: Skipped | None = None,
 ) -> Difference:
     """Find the files that differ from those of an index.
 
+    paths: files that may have changed, as `ncs watch` names them; None: all are checked.
     seconds: time limit; where it is exceeded, removed files are not reported.
     """
     began, skipped = time.time_ns(), skipped or Skipped()
     missing = {name: cache.entries[number] for name, number in cache.numbers.items()}
-    request = with_names(request, cache)
+    scope = None if paths is None else Scope.of(map(str, paths))
+    request = with_names(request, cache, all_names=scope is not None)
     added, changed = list[tuple[str, str]](), list[tuple[str, str]]()
     files, unchanged, complete = list[SourceFile](), 0, True
     ends = None if seconds is None else time.monotonic() + seconds
-    for file in request.files(skipped, cache.is_unchanged):
+    for file in request.files(skipped, cache.is_unchanged, scope):
         name = file.repository, file.path
         entry = missing.pop(name, None)
         if file.unchanged or (entry is not None and entry.digest == FileEntry.of(file).digest):
@@ -153,7 +167,8 @@ def find_changes(
         if ends is not None and time.monotonic() > ends:
             complete = False
             break
-    removed = list(missing) if complete else []
+    removed = [name for name, entry in missing.items() if complete and (scope is None or scope.covers(entry.place))]
+    unchanged += 0 if scope is None else len(missing) - len(removed)
     new_names, changed_names, removed_names = (tuple(map("/".join, some)) for some in (added, changed, removed))
     changes = Changes(new_names, changed_names, removed_names, unchanged)
     number = cache.snapshot.description.number

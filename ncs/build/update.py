@@ -50,6 +50,7 @@ MOST_CHANGED, MOST_BYTES = 50, 1 << 20
 def update(
     folder: Path,
     *,
+    paths: Sequence[Path] | None = None,
     retrain: bool = False,
     compact: bool = False,
     workers: int | None = None,
@@ -61,9 +62,9 @@ def update(
 ) -> Changes:
     """Bring an index up to date with its sources; only files that changed are read.
 
-    Scores use the statistics of the last build. With many tombstones or later segments, or with `compact`, the index is
-    built again as one segment with new statistics; fastText vectors are kept unless `retrain`. extend_only: where that
-    is due, nothing is written.
+    paths: files that may have changed; None: all are checked. Scores use the statistics of the last build. With many
+    tombstones or later segments, or with `compact`, the index is built again as one segment with new statistics;
+    fastText vectors are kept unless `retrain`. extend_only: where that is due, nothing is written.
     found: what was found already, of all files; compared anew where another process has committed since.
     Raises what opening and building an index raise, and BadInput for an index that was not made of files.
     """
@@ -82,12 +83,12 @@ def update(
             if found is not None and found.snapshot == description.number:
                 difference = found
             else:
-                difference = find_changes(cache, request, skipped=Skipped(reason_of=skip_reason))
+                difference = find_changes(cache, request, paths=paths, skipped=Skipped(reason_of=skip_reason))
             pending = PENDING in description.counts
             if retrain or compact or pending or not is_reusable(snapshot, request.config):
                 outcome = BUILD_DUE
             elif difference.changes:
-                outcome = _write_update(cache, request, difference)
+                outcome = _write_update(cache, request, difference, None if paths is not None else difference.skipped)
             else:
                 outcome = WRITTEN
     if outcome == BUILD_DUE and not extend_only:
@@ -96,8 +97,8 @@ def update(
     return difference.changes
 
 
-def _write_update(cache: FileCache, request: Request, difference: Difference) -> str:
-    """Write and commit a segment and tombstones."""
+def _write_update(cache: FileCache, request: Request, difference: Difference, skipped: Skipped | None) -> str:
+    """Write and commit a segment and tombstones. skipped: files that the walk left out; None without a walk."""
     snapshot = cache.snapshot
     with ExitStack() as stack:
         stack.callback(cache.close)
@@ -106,10 +107,11 @@ def _write_update(cache: FileCache, request: Request, difference: Difference) ->
         files = [*difference.files, *_read_again(cache, request, dead, difference.replaced)]
         if _is_too_much(snapshot, tombstones, files):
             return BUILD_DUE
-        parts, merged = snapshot.segments, []
+        parts, merged, began = snapshot.segments, [], difference.began
         if len(parts) >= MAX_SEGMENTS:
             merged, parts = _later_files(cache, dead), parts[:1]
             tombstones = tombstones[tombstones[:, 0] == int(parts[0].name)]
+            began = began if skipped is not None else min(began, cache.began())
         rankers = requested_rankers(request.config.rankers, snapshot.statistics)
         if not all(ranker.can_extend for ranker in rankers):
             return BUILD_DUE
@@ -122,9 +124,7 @@ def _write_update(cache: FileCache, request: Request, difference: Difference) ->
             segment = writer.new_folder(SEGMENTS)
             with clock("extract"):
                 every, home = [*merged, *files], home_of(snapshot.folder)
-                collected = ingest(
-                    every, segment, request.config, request.workers, cache, began=difference.began, home=home
-                )
+                collected = ingest(every, segment, request.config, request.workers, cache, began=began, home=home)
             collected.files_read.save(segment / FILES)
             segments.append((segment, len(collected.words)))
             with DocumentTable(segment / NAME) as documents:
@@ -143,7 +143,7 @@ def _write_update(cache: FileCache, request: Request, difference: Difference) ->
             snapshot.statistics,
             tombstones=tombstones,
             config=asdict(request.config),
-            counts=counts | skipped_counts(difference.skipped),
+            counts=counts if skipped is None else counts | skipped_counts(skipped),
             notes=description.notes,
             versions=versions(),
         )

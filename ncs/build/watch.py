@@ -79,12 +79,14 @@ def _edits(watchfiles: ModuleType, places: Iterable[Place], stop: Event) -> Iter
 
 
 class Follower:
-    """The state of `watch` between edits: when an update is due, and messages already shown."""
+    """The state of `watch` between edits: paths to update, when the update is due, and messages already shown."""
 
     def __init__(self, folder: Path, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder, self._say, self._clock = folder, say, clock
         self._own = f"{folder.resolve()}/"
         self._read()
+        self._edited: set[Path] | None = None
+        """Paths to check; None: all files."""
         self._due: float | None = clock()
         self._not_before = clock()
         self._failures, self._last_failure, self._advised = 0, "", False
@@ -113,9 +115,12 @@ class Follower:
         return tuple(places_by_path.values())
 
     def step(self, edited: Iterable[str]) -> None:
-        """Note edits of these paths, and update if an update is due."""
+        """Record edits of these paths, and update if an update is due."""
         now = self._clock()
-        if any(map(self._is_relevant, edited)):
+        paths = {Path(path) for path in edited if self._is_relevant(path)}
+        if paths:
+            if self._edited is not None:
+                self._edited |= paths
             self._due = now
         if self._due is not None and now >= max(self._due, self._not_before):
             self._update(now)
@@ -127,11 +132,12 @@ class Follower:
         return "/.git/" not in path or bool(BuildConfig.of(self._description).revision)
 
     def _update(self, began: float) -> None:
-        self._due = None
+        paths, self._edited, self._due = self._edited, set(), None
         try:
-            changes = update(self._folder)
+            changes = update(self._folder, paths=None if paths is None else sorted(paths))
             self._read()
         except (NcsError, OSError, ValueError, RuntimeError) as error:
+            self._edited = None
             self._fail(error, began)
             return
         self._failures, self._last_failure = 0, ""

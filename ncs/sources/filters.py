@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import codecs
+import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ncs.sources.files import Origin, printable
-from ncs.sources.ignore import NCSIGNORE, IgnoreFile, Ignores, TooLarge
+from ncs.sources.ignore import GITIGNORE, NCSIGNORE, IgnoreFile, Ignores, TooLarge
 
 VENDORED = frozenset(
     {
@@ -122,6 +123,43 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
+class Scope:
+    """The part of a disk in which something changed: these paths and all that lies below them."""
+
+    paths: frozenset[str]
+    above: frozenset[str]
+    """The folders above them."""
+
+    @classmethod
+    def of(cls, paths: Iterable[str]) -> Scope:
+        """The scope of paths that were written, created or removed.
+
+        A changed ignore file concerns all of its folder, and a change in a git directory all of its repository.
+        """
+        affected = {str(_affected(Path(path))) for path in paths}
+        return cls(frozenset(affected), frozenset(str(above) for path in affected for above in Path(path).parents))
+
+    def covers(self, path: str) -> bool:
+        """Whether a file, by the path of its origin, lies in here; if the walk does not yield it, it is gone."""
+        while path not in self.paths:  # strings: this runs for every file of an index
+            if (end := path.rfind(os.sep)) <= 0:
+                return os.sep in self.paths
+            path = path[:end]
+        return True
+
+    def reaches(self, path: str) -> bool:
+        """Whether a folder lies in here, or something in here lies in it."""
+        return path in self.above or self.covers(path)
+
+
+def _affected(path: Path) -> Path:
+    if path.name in (GITIGNORE, NCSIGNORE, ".git"):
+        return path.parent
+    git_dir = next((at for at in (path, *path.parents) if (at / "HEAD").is_file() and (at / "objects").is_dir()), None)
+    return path if git_dir is None else git_dir.parent if git_dir.name == ".git" else git_dir
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """Accepts folders, files and contents, and counts those that it rejects.
 
@@ -134,6 +172,16 @@ class Filter:
     limits: Limits = Limits()
     is_unchanged: Callable[[Origin], bool] = lambda origin: False
     """Whether the caller knows this content already; then it is not read."""
+    scope: Scope | None = None
+    """What to look at; None: everything."""
+
+    def reaches(self, path: str) -> bool:
+        """Whether a folder or archive, by its path on disk, is to be looked into."""
+        return self.scope is None or self.scope.reaches(path)
+
+    def covers(self, path: str) -> bool:
+        """Whether a file, by its path on disk, is to be looked at."""
+        return self.scope is None or self.scope.covers(path)
 
     def folder(self, path: str, ignores: Ignores) -> bool:
         """Whether this folder may be entered."""

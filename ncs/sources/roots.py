@@ -13,7 +13,7 @@ from ncs.errors import SourceError
 from ncs.files import open_regular
 from ncs.sources import archives, git, ignore
 from ncs.sources.files import Origin, RawFile, SourceFile, file_origin, printable
-from ncs.sources.filters import Filter, Limits, Readable, Skipped, as_utf8
+from ncs.sources.filters import Filter, Limits, Readable, Scope, Skipped, as_utf8
 from ncs.sources.ignore import GITIGNORE, NCSIGNORE, NO_IGNORES, Ignores
 from ncs.sources.repositories import (
     Repository,
@@ -37,6 +37,7 @@ def walk(
     skipped: Skipped | None = None,
     limits: Limits = Limits(),  # noqa: B008  (frozen)
     is_unchanged: Callable[[Origin], bool] = lambda origin: False,
+    scope: Scope | None = None,
     names: Mapping[str, str] | None = None,
 ) -> Iterator[SourceFile]:
     """All source files below the roots: roots as given, in them repositories by name, in them files by path.
@@ -47,13 +48,14 @@ def walk(
     ordered by their bytes. With a revision, git repositories are read as of that revision, and nothing else is.
 
     readable: chooses by path, or by content. skipped: counts all files that are left out.
-    is_unchanged: called in the order of the files; the contents of unchanged files are not read. names: names that
-    repositories have already, by their folder or archive.
+    is_unchanged: called in the order of the files; the contents of unchanged files are not read.
+    scope: what to look at; None: everything. names: names that repositories have already, by their folder or archive:
+    an update of a few files must not name them anew.
 
     Raises SourceError for a root that is missing, unreadable, unsupported, or (without force) a home
     folder or a whole drive.
     """
-    filter = Filter(readable, Skipped() if skipped is None else skipped, limits, is_unchanged)
+    filter = Filter(readable, Skipped() if skipped is None else skipped, limits, is_unchanged, scope)
     files = _walk(check_roots(roots, force), filter, revision, Names(names))
     return (SourceFile.of(name, file) for name, file in files)
 
@@ -103,6 +105,8 @@ def _walk(roots: list[Path], filter: Filter, revision: str | None, names: Names)
         heapq.heappush(queue, (name, repository.kind == "archive", repository.prefix, repository))
 
     for root in roots:
+        if not filter.reaches(str(root)):
+            continue
         first = repository_of_root(root)
         if first is None:
             yield from single_file(root, filter, names)
@@ -202,7 +206,7 @@ def _files_of_folder(
         if entry.path in other_roots:
             continue
         if is_folder:
-            if filter.folder(path + "/", ignores):
+            if filter.reaches(entry.path) and filter.folder(path + "/", ignores):
                 stack.append(_entries(entry.path, path + "/", ignores, filter, discovered, bare, common))
         elif (
             repository.kind == "folder"
@@ -210,9 +214,9 @@ def _files_of_folder(
             and archive_suffix(path)
             and entry.is_file(follow_symlinks=False)
         ):
-            if filter.archive(path, ignores):
+            if filter.reaches(entry.path) and filter.archive(path, ignores):
                 discovered(Repository("archive", Path(entry.path), path + "/", ignores.without_git()))
-        elif filter.file(path, ignores):
+        elif filter.covers(entry.path) and filter.file(path, ignores):
             yield from _file(entry, below, path, ignores, filter)
 
 

@@ -127,22 +127,30 @@ def assert_same_files(one: Index, other: Index) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "steps"),
-    [(0, 2), pytest.param(1, 6, marks=pytest.mark.slow), pytest.param(2, 6, marks=pytest.mark.slow)],
+    ("seed", "steps", "named"),
+    [
+        (0, 2, False),
+        pytest.param(1, 6, False, marks=pytest.mark.slow),
+        pytest.param(2, 6, False, marks=pytest.mark.slow),
+        pytest.param(5, 4, True, marks=pytest.mark.slow),
+    ],
 )
-def test_after_any_edits_an_update_holds_what_a_build_would_hold(
-    tmp_path: Path, root: Path, seed: int, steps: int, monkeypatch: pytest.MonkeyPatch
+def test_after_any_edits_an_update_of_all_or_of_named_paths_holds_what_a_build_would_hold(
+    tmp_path: Path, root: Path, seed: int, steps: int, named: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(updating, "COMPACT_SHARE", 100.0)
     monkeypatch.setattr(updating, "MAX_SEGMENTS", 4)
     rng = random.Random(seed)
     Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
     for step in range(steps):
-        if rng.random() < 0.5:
+        if rng.random() < 0.5 and not named:
             monkeypatch.setattr(file_cache, "RACY", BELIEVED)
-        for _ in range(rng.randint(1, 4)):
+        before = {path: path.read_bytes() for path in root.rglob("*.py")}
+        for _ in range(1 if named else rng.randint(1, 4)):
             edit(root, rng)
-        Index.update(tmp_path / "idx", workers=1)[0].close()
+        after = {path: path.read_bytes() for path in root.rglob("*.py")}
+        paths = [path for path in {*before, *after} if before.get(path) != after.get(path)]
+        Index.update(tmp_path / "idx", workers=1, paths=paths if named else None)[0].close()
         assert_same_content(tmp_path / "idx", root, tmp_path / f"fresh{step}")
     assert 2 <= len(read_description(tmp_path / "idx").segments) <= 4
 
@@ -343,13 +351,13 @@ def test_an_update_that_another_one_overtook_starts_again(
     def open_later(folder: Path) -> AbstractContextManager[IndexWriter]:
         monkeypatch.setattr(updating, "open_writer", open_writer)
         (root / "zoo" / "second.py").write_text("def second_one(x):\n    return certain(x)\n")
-        Index.update(folder, workers=1)[0].close()
+        Index.update(folder, workers=1, paths=[root / "zoo" / "second.py"])[0].close()
         return open_writer(folder)
 
     Index.build(root, tmp_path / "idx", config=QUICK, workers=1).close()
     (root / "zoo" / "first.py").write_text("def first_one(x):\n    return certain(x)\n")
     monkeypatch.setattr(updating, "open_writer", open_later)
-    with Index.update(tmp_path / "idx", workers=1)[0] as index:
+    with Index.update(tmp_path / "idx", workers=1, paths=[root / "zoo" / "first.py"])[0] as index:
         assert {"first_one", "second_one"} <= {place.qualified_name for place in places(index)}
 
 

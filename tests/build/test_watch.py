@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -186,18 +186,18 @@ def test_an_update_that_fails_is_one_line_and_is_tried_again_later_and_later(tmp
 def test_what_git_and_builds_note_for_themselves_makes_no_update(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def count_update(folder: Path) -> Changes:
-        updates.append(folder)
-        return update(folder)
+    def count_update(folder: Path, *, paths: Sequence[Path] | None) -> Changes:
+        updates.append(paths)
+        return update(folder, paths=paths)
 
-    updates: list[Path] = []
+    updates: list[Sequence[Path] | None] = []
     follower, clock, _ = follow(project)
     monkeypatch.setattr(watching_module, "update", count_update)
     clock.now = 100
     follower.step([str(project / ".git" / "index.lock"), str(project / ".ncs" / "snapshot.json")])
     assert not updates
     follower.step([str(project / ".gitignore")])
-    assert updates == [project / ".ncs"]
+    assert updates == [[project / ".gitignore"]]
 
 
 def test_advice_to_learn_word_vectors_anew_is_given_once(project: Path) -> None:

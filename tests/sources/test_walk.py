@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from ncs.errors import SourceError
-from ncs.sources import SourceFile, count, repository_names, walk
-from tests.gitrepo import bare, commit, git, repository, write, zipped
+from ncs.sources import SourceFile, count, walk
+from tests.gitrepo import bare, commit, git, repository, write
 from tests.rights import make_pipe, without_rights
 from tests.sources.walked import is_java, walked
 
@@ -212,26 +212,3 @@ def test_the_rules_of_a_repository_hold_in_a_folder_of_it_that_is_the_root(tmp_p
     assert walked(app / "src" / "gen").names == ["gen:B.java"]  # named by itself
     commit(app)
     assert walked(app / "src", revision="HEAD").names == ["src:A.java", "src:D.java", "src:gen/B.java"]
-
-
-def test_unchanged_files_of_folders_git_and_archives_are_not_read_again(tmp_path: Path) -> None:
-    archive = zipped({"p/E.java": "e", "p/F.java": "f"})
-    root = write(tmp_path / "root", {"Loose.java": "l", "a/A.java": "a", "a/b/B.java": "b", "z.zip": archive})
-    repository(root / "one", {"A.java": "1", "src/B.java": "2"})
-    bare(root / "two.git", {"D.java": "3"})
-    origins = {file.origin for file in walk([root], readable=is_java)}
-    assert len(origins) == 8
-    (root / "a" / "A.java").write_text("changed")
-    files = list(walk([root], readable=is_java, is_unchanged=origins.__contains__))
-    assert [(file.path, file.data) for file in files if not file.unchanged] == [("a/A.java", b"changed")]
-    assert {file.data for file in files if file.unchanged} == {b""}
-    assert len(files) == 8
-
-
-def test_the_folder_of_a_repository_is_found_in_paths_of_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.sep", "\\")
-    files = [
-        ("app", "src/A.java", r"C:\code\app\src\A.java"),
-        ("lib", "src/B.java", r"C:\code\lib.zip/src/B.java"),  # in an archive
-    ]
-    assert repository_names(files) == {r"C:\code\app": "app", r"C:\code\lib.zip": "lib"}
