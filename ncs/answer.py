@@ -147,16 +147,9 @@ def similar_to(
         }
         for hit, texts in zip(found, _matches(found, filters.get("regexp")), strict=True)
     ]
-    return {
-        "query": query,
-        "ranker": "similar",
-        "index": str(index.folder),
-        "unknown_words": {},
-        "notes": [*cautions(index), *([] if hits else [messages.NOTHING_LIKE.format(name=function.qualified_name)])],
-        "function": _values(function, ("qualified_name", "path", "start_line", "end_line")),
-        "marked": names,
-        "hits": hits,
-    }
+    given = _values(function, ("qualified_name", "path", "start_line", "end_line"))
+    nothing = messages.NOTHING_LIKE.format(name=function.qualified_name)
+    return _answer(index, query, "similar", hits, nothing, function=given, marked=names)
 
 
 def locate(index: Index, report: str, k: int = 10, *, code: bool = False, **filters: Any) -> Answer:
@@ -183,14 +176,14 @@ def locate(index: Index, report: str, k: int = 10, *, code: bool = False, **filt
                 ],
             }
         )
-    return {
-        "query": title,
-        "ranker": "locate",
-        "index": str(index.folder),
-        "unknown_words": {},
-        "notes": [*cautions(index), *([] if hits else [messages.NOTHING_FOUND])],
-        "hits": hits,
-    }
+    return _answer(index, title, "locate", hits, messages.NOTHING_FOUND)
+
+
+def _answer(index: Index, query: str, ranker: str, hits: Sequence[Answer], nothing: str, **more: Any) -> Answer:
+    """An answer in the shape of `ask`; nothing: the note where there are no hits."""
+    notes = [*cautions(index), *([] if hits else [nothing])]
+    head = {"query": query, "ranker": ranker, "index": str(index.folder), "unknown_words": {}, "notes": notes}
+    return {**head, **more, "hits": hits}
 
 
 def definitions_of(

@@ -408,7 +408,7 @@ class Index:
         """Vocabulary words of similar spelling, the nearest and more frequent first."""
         from ncs.text.spelling import nearest_words
 
-        return nearest_words(word, self.words().by_spelling, 3, count=self._bm25().postings.documents_with)
+        return nearest_words(word, self.words().by_spelling, count=self._bm25().postings.documents_with)
 
     def _bm25(self) -> Bm25Ranker:
         return cast(Bm25Ranker, self.ranker("bm25"))

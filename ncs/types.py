@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Matrix: TypeAlias = NDArray[np.float32]
-    """Rows of vectors, float32, C order: [n, d]."""
-    Mask: TypeAlias = NDArray[np.bool_]
-    """Mask of rows, bool [n_documents]."""
-    Rows: TypeAlias = NDArray[np.int64]
-    """Rows of documents."""
-    Ids: TypeAlias = NDArray[np.int32]
-    """Ids of words."""
-    Scores: TypeAlias = NDArray[np.float64]
+Matrix: TypeAlias = "NDArray[np.float32]"
+"""Rows of vectors, float32, C order: [n, d]."""
+Mask: TypeAlias = "NDArray[np.bool_]"
+"""Mask of rows, bool [n_documents]."""
+Rows: TypeAlias = "NDArray[np.int64]"
+"""Rows of documents."""
+Ids: TypeAlias = "NDArray[np.int32]"
+"""Ids of words."""
+Scores: TypeAlias = "NDArray[np.float64]"
 
 Field = Literal[
     "name",  # the function's own name

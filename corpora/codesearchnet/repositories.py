@@ -195,7 +195,7 @@ def _distributed(repository: Repository, filter: Filter) -> Iterator[SourceFile]
             try:
                 data = filter.content(path, at.read_bytes(), NO_IGNORES)
             except OSError:
-                filter.unreadable(path)
+                filter.skipped.add_unreadable(path)
                 continue
             if data is not None:
                 yield SourceFile(repository.name, printable(path), data)

@@ -13,35 +13,26 @@ from functools import cache, cached_property
 from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.build.ingest import RUN, Batch
 from ncs.config import BuildConfig
 from ncs.errors import reading
 from ncs.extract import LANGUAGES
-from ncs.sources import repository_names
+from ncs.sources import Origin, repository_names
 from ncs.storage.documents import NAME, DocumentTable
 from ncs.storage.files import DIGEST_BYTES, FILES, FileEntry, FileTable, home_of
 from ncs.storage.names import USES, NameUses
-from ncs.storage.snapshot import Segment
-from ncs.storage.words import WordTable
-from ncs.types import FIELDS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ncs.sources import Origin
-    from ncs.storage.documents import Packed
-    from ncs.storage.snapshot import Snapshot
-    from ncs.storage.words import BatchWords
-    from ncs.types import Location, Mask
+from ncs.storage.snapshot import Segment, Snapshot
+from ncs.storage.words import BatchWords, WordTable
+from ncs.types import FIELDS, Mask
 
 EXTRACTION = (
     "extract",
     "text/tokens.py",
-    "storage/documents_writer.py",
+    "storage/documents.py",
     "storage/names.py",
     "storage/words.py",
     "build/ingest.py",
@@ -59,27 +50,25 @@ FASTTEXT = ("fasttext", "fasttext-community")
 class FileCache:
     """The live files of a snapshot, numbered across its segments. Call `is_unchanged` in the order of the files.
 
-    entries: all files, dead ones too. numbers: (repository, path) -> number of each live file, in order.
+    entries: all files, dead ones too. numbers: (repository, path) -> number of each live file, in order. firsts: the
+    number of each segment's first file, and behind them the number of files.
     """
 
     def __init__(self, snapshot: Snapshot, names: Mapping[str, str] | None = None) -> None:
         """names: other names for the repositories in these folders."""
         self.snapshot = snapshot
         self._segments = [_CachedSegment(segment, home_of(snapshot.folder)) for segment in snapshot.segments]
-        self._firsts = list(accumulate((len(each.entries) for each in self._segments), initial=0))
+        self.firsts = list(accumulate((len(each.entries) for each in self._segments), initial=0))
         self.entries = [entry for segment in self._segments for entry in segment.entries]
         old = repository_names((each.repository, each.path, each.place) for each in self.entries) if names else {}
         self._names = {old[at]: name for at, name in (names or {}).items() if old.get(at, name) != name}
         if self._names:
-            self.entries = [each._replace(repository=self._named(each.repository)) for each in self.entries]
+            self.entries = [each._replace(repository=self._names.get(each[0], each[0])) for each in self.entries]
         self._dead = np.concatenate([segment.dead for segment in self._segments])
         live: list[int] = np.flatnonzero(~self._dead).tolist()
         self.numbers = {(self.entries[number].repository, self.entries[number].path): number for number in live}
         self._by_place = {self.entries[number].place: number for number in live}
         self._reused = np.zeros(len(self.entries), np.bool_)
-
-    def _named(self, repository: str) -> str:
-        return self._names.get(repository, repository)
 
     def is_unchanged(self, origin: Origin) -> bool:
         """Whether the file at this place is the one in the index, by its stamp."""
@@ -106,7 +95,7 @@ class FileCache:
 
     def follows(self, number: int | None, before: int) -> bool:
         """Whether a file is the next one of the same segment."""
-        return number == before + 1 and number not in self._firsts
+        return number == before + 1 and number not in self.firsts
 
     def batch(self, number: int, n: int) -> tuple[Batch, NDArray[np.int64]]:
         """The documents of n adjacent files from this number on, and which of them each document is in."""
@@ -115,27 +104,23 @@ class FileCache:
         return batch.renamed(self._names), owners
 
     def _locate(self, number: int) -> tuple[_CachedSegment, int]:
-        at = bisect_right(self._firsts, number) - 1
-        return self._segments[at], number - self._firsts[at]
+        at = bisect_right(self.firsts, number) - 1
+        return self._segments[at], number - self.firsts[at]
 
     def dead_without(self, names: Collection[tuple[str, str]]) -> Mask:
         """The files that are dead once those of these names are removed, and those with copies of their documents."""
         removed = self._dead.copy()
         removed[[self.numbers[name] for name in names]] = True
-        parts = zip(self._segments, np.split(removed, self._firsts[1:-1]), strict=True)
+        parts = zip(self._segments, np.split(removed, self.firsts[1:-1]), strict=True)
         return np.concatenate([segment.with_dependent_copies(part) for segment, part in parts])
 
     def tombstones(self, dead: Mask) -> NDArray[np.int64]:
         """[n, 2] (segment, file) of dead files."""
         parts = []
-        for segment, part in zip(self._segments, np.split(dead, self._firsts[1:-1]), strict=True):
+        for segment, part in zip(self._segments, np.split(dead, self.firsts[1:-1]), strict=True):
             numbers = np.flatnonzero(part)
             parts.append(np.stack([np.full(len(numbers), int(segment.name)), numbers], axis=1))
         return np.concatenate(parts).astype(np.int64)
-
-    def first_later_file(self) -> int:
-        """The number of the first file after those of the first segment."""
-        return self._firsts[1]
 
     def began(self) -> int:
         """The time when reading of the oldest segment began, in nanoseconds since 1970."""
@@ -183,8 +168,9 @@ class _CachedSegment:
         start, stop = int(rows[0]), int(rows[-1])
         packed = self._documents.packed(start, stop)
         copied, table = self._documents.copies(int(copies[0]), int(copies[-1])), self._table.slice(start, stop)
-        batch = Batch(
-            packed + [_without_content(place) for _, place in copied],
+        places = ((place, (place.repository, place.path, place.start_line, place.end_line)) for _, place in copied)
+        batch = Batch(  # of copies an index holds the place alone
+            packed + [("", *at, "", "", "", place.qualified_name, b"", b"", False) for place, at in places],
             [each[9] for each in packed] + [digest for digest, _ in copied],
             _local_ids(self._words, table.ids, np.diff(table.offsets), len(copied) * len(FIELDS)),
             _local_ids(self._names, *self._uses.of(np.arange(start, stop)), len(copied)),
@@ -215,12 +201,6 @@ class _CachedSegment:
     def close(self) -> None:
         if "_documents" in self.__dict__:
             self._documents.close()
-
-
-def _without_content(place: Location) -> Packed:
-    """A copy, of which an index holds only the place."""
-    lines = place.start_line, place.end_line
-    return ("", place.repository, place.path, *lines, "", "", "", place.qualified_name, b"", b"", False)
 
 
 def segment_batches(path: Path) -> Iterator[tuple[Batch, Sequence[FileEntry], NDArray[np.int64]]]:

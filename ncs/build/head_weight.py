@@ -1,30 +1,30 @@
-"""The weight of a learned head in the default ranker, by queries made of the documents, whose answers are known."""
+"""The weight of a learned head in the default ranker, by queries made of the documents, which answer them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, cast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ncs.build.synthetic_queries import FIELDS_ASKED, SyntheticQuery, synthetic_queries, word_table
 from ncs.build.tune import gain
 from ncs.console import count
-from ncs.search.hybrid import HybridRanker, save_weight
+from ncs.search.hybrid import HybridRanker, Parts, save_weight
 from ncs.search.question import read_intent
 from ncs.search.rankers import HEAD, load_ranker
 from ncs.search.unif import UnifRanker
+from ncs.storage.document_facts import DocumentFacts
 from ncs.storage.documents import Documents
-from ncs.storage.snapshot import read_description
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from ncs.search.hybrid import Parts
-    from ncs.storage.snapshot import Snapshot
+from ncs.storage.file_roles import SOURCE
+from ncs.storage.names import Symbol
+from ncs.storage.snapshot import Snapshot, read_description
+from ncs.storage.words import WordTable
+from ncs.text.tokens import content_words, tokenize
+from ncs.types import FIELDS, Document, Rows
 
 MIN_QUERIES = 40
 """Queries below which a head is not used."""
@@ -33,6 +33,16 @@ HEAD_WEIGHT, TRANSLATING_WEIGHT = 0.3, 0.8
 lowered no set of them; and that of a head that translates."""
 LIFT = 0.5
 """Standard deviations; heads of noise lift by 0, useful ones by 2 to 5."""
+Kind = Literal["doc", "name"]
+"""The first sentence of a doc comment; a name in words. It is also the field that the query is from."""
+MAX_QUERIES: Mapping[Kind, int] = {"doc": 140, "name": 60}
+LARGE, MIN_SHARE = 25_000, 0.3
+"""Documents from which on all queries are made; the share of them for the smallest index, so that they take less than a
+fifth of its build."""
+MIN_WORDS, MAX_WORDS = 3, 25
+"""Words of a comment's first sentence; for the former, stop words do not count."""
+COMPARED = 8
+"""Words of a comment that are compared to find comments that several documents have."""
 
 
 def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
@@ -72,7 +82,7 @@ def _standings(
                 words,
                 query.row,
                 document,
-                FIELDS_ASKED[query.kind],
+                query.kind,
             )
             for query, document in zip(queries, contents, strict=True)
         ]
@@ -83,3 +93,78 @@ def head_summary(folder: Path) -> str:
     """The weight of the head of an index in the default ranker, and why."""
     head: Mapping[str, Any] = read_description(folder).counts.get("head", {})
     return f"hybrid: weight {head.get('weight', 0):g} of the head: {head.get('why', 'it was not weighed')}"
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticQuery:
+    """A query made of the document in `row`."""
+
+    kind: Kind
+    text: str
+    row: int
+
+
+def word_table(parts: Parts) -> WordTable:
+    """The words of a new index, which has one segment."""
+    return cast(WordTable, parts.facts.words.table())
+
+
+def synthetic_queries(parts: Parts, documents: Documents) -> list[SyntheticQuery]:
+    """At most MAX_QUERIES of each kind, from documents in a random order, which is always the same."""
+    words, facts, rng = word_table(parts), parts.facts, np.random.default_rng(0)
+    product = np.flatnonzero(facts.file_roles.roles_of(np.arange(len(words))) == SOURCE)
+    commented = rng.permutation(np.intersect1d(product, _own_comments(words)))
+    shuffled = rng.permutation(product)
+    rows: Mapping[Kind, Rows] = {
+        "doc": commented[: 2 * len(commented) // 3],
+        "name": shuffled[: len(shuffled) // 2],
+    }
+    share = min(1.0, max(MIN_SHARE, len(words) / LARGE))
+    return [
+        query
+        for kind, most in MAX_QUERIES.items()
+        for query in _queries(kind, rows[kind], int(most * share), words, documents, facts)
+    ]
+
+
+def _own_comments(words: WordTable) -> Rows:
+    """Rows with a comment that no other row has."""
+    at = FIELDS.index("doc") + len(FIELDS) * np.arange(len(words))
+    begins, lengths = words.offsets[at], words.offsets[at + 1] - words.offsets[at]
+    rows = np.flatnonzero(lengths >= MIN_WORDS)
+    heads = np.full((len(rows), COMPARED), -1, np.int32)
+    for n in range(COMPARED):
+        longer = lengths[rows] > n
+        heads[longer, n] = words.ids[begins[rows[longer]] + n]
+    _, first, counts = np.unique(heads, axis=0, return_index=True, return_counts=True)
+    return np.sort(rows[first[counts == 1]])
+
+
+def _queries(
+    kind: Kind, rows: Rows, most: int, words: WordTable, documents: Documents, facts: DocumentFacts
+) -> Iterator[SyntheticQuery]:
+    """Queries from the first rows that yield one, among the first 4 * `most` candidates."""
+    candidates, n = rows[: 4 * most].tolist(), 0
+    for document, row in zip(documents.documents(candidates), candidates, strict=True):
+        text = _name(document, facts) if kind == "name" else _sentence(document, words, row)
+        if text and n < most:
+            n += 1
+            yield SyntheticQuery(kind, text, row)
+
+
+def _sentence(document: Document, words: WordTable, row: int) -> str:
+    """The first sentence of a comment, "" where it says too little; its words where the index keeps no code."""
+    comment = " ".join(document.words.get("doc", ()))
+    comment = comment or " ".join(words.vocabulary.word(int(id)) for id in words.ids_of(row, "doc")[:12])
+    text = " ".join(re.split(r"(?<=[.!?:])\s|\n\s*\n", comment.strip())[0].split()[:MAX_WORDS])
+    return text if len(set(content_words(tokenize(text)))) >= MIN_WORDS else ""
+
+
+def _name(document: Document, facts: DocumentFacts) -> str:
+    """The words of a name of several that only one document has."""
+    split = tokenize(document.name)
+    if not 2 <= len(split) <= 6 or document.name.startswith("__"):
+        return ""
+    if len(facts.definitions.match(Symbol(document.name))[0]) != 1:
+        return ""
+    return " ".join(split)

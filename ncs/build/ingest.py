@@ -13,23 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ncs.config import BuildConfig
 from ncs.extract import Extraction, extract_files
-from ncs.storage.documents import NAME, Packed
-from ncs.storage.documents_writer import StoreWriter, pack
-from ncs.storage.files import BROKEN, FAILED, READ, FileEntry, FileTable, FileTableBuilder
+from ncs.sources import SourceFile
+from ncs.storage.documents import NAME, Packed, StoreWriter, pack
+from ncs.storage.files import BROKEN, FAILED, READ, FileEntry, FileTable
 from ncs.storage.names import NameUses, batch_uses, name_uses
-from ncs.storage.words import WordTable, WordTableBuilder
+from ncs.storage.words import BatchWords, WordTable, WordTableBuilder
 from ncs.text.tokens import literal_tokens, tokenize
 from ncs.types import FIELDS, Document, Location
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.build.file_cache import FileCache
-    from ncs.config import BuildConfig
-    from ncs.sources import SourceFile
-    from ncs.storage.words import BatchWords
 
 RUN = 300
 """Cached files copied at once."""
@@ -137,7 +134,9 @@ class Collector:
         spill = None if os.name == "nt" else folder  # Windows cannot move a folder with open files
         self._words = WordTableBuilder(spill)
         self._uses = WordTableBuilder()
-        self._files = FileTableBuilder()
+        self._files: list[FileEntry] = []
+        self._counts = [np.zeros((2, 0), np.int64)]
+        """Documents and copies of each file, [2, n] a batch."""
         self._row_by_digest: dict[bytes, int] = {}
         self._deduplicate = deduplicate
 
@@ -167,7 +166,8 @@ class Collector:
         copies.sort(key=itemgetter(0))  # the file table counts them by file
         places = [(repository, path) for _, repository, path, *_ in batch.packed]
         if entries:  # all files: the database and the file table number them alike
-            self._files.add(entries, owners, keep)
+            self._files += entries
+            self._counts.append(np.stack([np.bincount(owners[of], minlength=len(entries)) for of in (keep, ~keep)]))
             places = [(entry.repository, entry.path) for entry in entries]
         self._writer.number_files(places)
         originals = batch.select(keep)
@@ -178,12 +178,13 @@ class Collector:
         self._uses.add(*originals.uses)
 
     def finish(self, began: int = 0, home: str = "") -> CollectedDocuments:
-        """Close the database and save the words of all batches in one table. began, home: of `FileTableBuilder`."""
+        """Close the database and save the words of all batches in one table. began, home: of `FileTable.of`."""
         self._writer.finish()
         words = self._words.finish()
         if os.name == "nt":
             words.save(self._folder)
-        return CollectedDocuments(words, name_uses(self._uses.finish()), self._files.finish(began, home))
+        files = FileTable.of(self._files, np.concatenate(self._counts, axis=1), began, home)
+        return CollectedDocuments(words, name_uses(self._uses.finish()), files)
 
 
 def ingest(
@@ -198,7 +199,7 @@ def ingest(
 ) -> CollectedDocuments:
     """Documents, words and the file table of a new segment, in the order of the files.
 
-    began: when reading did, in nanoseconds since 1970; home: of `FileTableBuilder.finish`. Raises MovedError where a
+    began: when reading did, in nanoseconds since 1970; home: of `FileTable.of`. Raises MovedError where a
     cached file has another name.
     """
     with Collector(segment, config.deduplicate) as collector:

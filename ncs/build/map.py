@@ -7,23 +7,19 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.console import count
 from ncs.errors import BROKEN, BadInput, IndexDamaged, MissingExtra
 from ncs.files import map_array, read_json, save_array
-from ncs.progress import Track, silent
 from ncs.storage.arrays import are_below
 from ncs.storage.commit import open_writer
 from ncs.storage.snapshot import Snapshot, open_snapshot
 from ncs.storage.vectors import Vectors
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ncs.types import Matrix
+from ncs.types import Matrix
 
 FOLDER = "map"
 VECTORS = "ncs_centred"
@@ -89,7 +85,7 @@ class Map:
         return [(x, y) for x, y in places.tolist()]
 
 
-def make_map(folder: Path | str, *, points: int = MOST, seed: int = 1, track: Track = silent) -> Map:
+def make_map(folder: Path | str, *, points: int = MOST, seed: int = 1) -> Map:
     """Draw an index and commit the map with it, replacing an earlier map.
 
     points: how many documents are drawn, a sample by `seed` where there are more. Deterministic on one machine.
@@ -102,7 +98,7 @@ def make_map(folder: Path | str, *, points: int = MOST, seed: int = 1, track: Tr
         start = time.perf_counter()
         vectors = Vectors.open(snapshot, VECTORS)
         rows = sample(vectors, points, seed)
-        places = project(vectors.vectors(rows), seed, track)
+        places = project(vectors.vectors(rows), seed)
         firsts = [[segment.name, segment.first] for segment in snapshot.segments]
         config = {"method": "PCA and t-SNE", "vectors": VECTORS, "points": len(rows), "seed": seed, "segments": firsts}
         project_map = Map(rows.astype(np.int32), places, config)
@@ -134,21 +130,15 @@ def sample(vectors: Vectors, points: int, seed: int) -> NDArray[np.int64]:
     return rows
 
 
-def project(vectors: Matrix, seed: int, track: Track = silent) -> NDArray[np.uint16]:
+def project(vectors: Matrix, seed: int) -> NDArray[np.uint16]:
     """[n, d] -> [n, 2] from 0 to SIDE: PCA to at most COMPONENTS, then t-SNE that starts from the first two."""
     from sklearn.decomposition import PCA
 
     tsne = _tsne()
     n, dim = vectors.shape
     components = min(COMPONENTS, dim, n - 1)
-    (reduced,) = (
-        PCA(components, svd_solver="covariance_eigh").fit_transform(vectors.astype(np.float64))
-        for _ in track(range(1), "PCA", total=1)
-    )
-    (points,) = (
-        tsne(perplexity=min(PERPLEXITY, (n - 1) / 3), n_jobs=1, random_state=seed).fit(reduced)
-        for _ in track(range(1), "t-SNE", total=1)
-    )
+    reduced = PCA(components, svd_solver="covariance_eigh").fit_transform(vectors.astype(np.float64))
+    points = tsne(perplexity=min(PERPLEXITY, (n - 1) / 3), n_jobs=1, random_state=seed).fit(reduced)
     return _scaled(np.asarray(points))
 
 

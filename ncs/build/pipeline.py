@@ -16,13 +16,14 @@ from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.build.file_cache import FileCache, installed_version, is_reusable, made_by
 from ncs.build.head_weight import weigh_head
-from ncs.build.ingest import Collector, MovedError, ingest, pack_batch
+from ncs.build.ingest import CollectedDocuments, Collector, MovedError, ingest, pack_batch
 from ncs.build.memory import DOCUMENT_BYTES, check_memory, expected_size, reader_processes
 from ncs.build.request import Request
 from ncs.config import BuildConfig, FastTextConfig, LsaConfig
@@ -34,12 +35,12 @@ from ncs.learn.embeddings import Embeddings, choose, reuse_embeddings, share_wit
 from ncs.progress import Part, Track, Whole, silent
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.rankers import FITTED, HEAD, Ranker, create_ranker, read_ranker, requested_ranker
-from ncs.sources import Skipped, count
+from ncs.sources import Skipped, SourceFile, count
 from ncs.sources.repositories import Repository, address_of, is_address, main_work_tree
-from ncs.storage.commit import open_writer
+from ncs.storage.commit import IndexWriter, open_writer
 from ncs.storage.document_facts import write_facts, write_languages
 from ncs.storage.documents import NAME, DocumentTable
-from ncs.storage.file_roles import FOLDER, FileRoleTable
+from ncs.storage.file_roles import FOLDER, SECTIONS, FileRoleTable, read_mask
 from ncs.storage.files import BROKEN, FAILED, FILES, FileEntry, FileTable, home_of
 from ncs.storage.snapshot import (
     DEFAULT_NAME,
@@ -53,15 +54,7 @@ from ncs.storage.snapshot import (
 )
 from ncs.storage.trust import check_trust, stored_root
 from ncs.storage.words import WordTable
-from ncs.types import SECTION
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ncs.build.ingest import CollectedDocuments
-    from ncs.sources import SourceFile
-    from ncs.storage.commit import IndexWriter
-    from ncs.types import Document, Mask
+from ncs.types import Document
 
 SPACE = 4
 """Bytes an index may take for a byte of source, temporary ones included; 3.6 without these."""
@@ -114,10 +107,10 @@ def build(request: Request, folder: Path, *, keep_vectors: bool = False, use_cac
         whole, reading = Whole(), _share_of_reading(config, list(sizes.values()), request.workers or 1)
     try:
         with open_writer(folder, needed_bytes=SPACE * size, anew=True) as writer, ExitStack() as stack:
-            segment, step = writer.new_folder(SEGMENTS), _Build(writer, request, rankers, skipped, keep_vectors)
-            step = replace(step, whole=whole, read=reading)
+            segment, clock = writer.new_folder(SEGMENTS), Clock()
+            step = _Build(writer, request, rankers, skipped, keep_vectors, clock, whole, reading)
             Thread(target=import_module, args=("scipy.sparse",)).start()  # takes .2 s, while processes read files
-            with step.clock("extract"):
+            with clock("extract"):
                 cache = _open_cache(folder, request, stack) if use_cache and request.ingest is None else None
                 collected = step.read_sources(segment, cache, total, size, began)
             check_memory(request.memory, config, len(collected.words), len(collected.words.vocabulary))
@@ -230,7 +223,6 @@ class _Build:
     def learn(self, segment: Path, collected: CollectedDocuments) -> None:
         """Postings, embeddings, vectors and confidence of a new segment; then the commit."""
         words = collected.words
-        words.sections = _sections(segment)
         statistics = self.writer.new_folder(STATISTICS, segment.name)
         self._write_words(collected, segment, statistics)
         if self.request.roots:
@@ -275,6 +267,8 @@ class _Build:
             write_facts(segment, collected.uses, words, documents, deduplicate=deduplicate)
             write_languages(statistics, documents)
             words.vocabulary.save(statistics)
+            sections = read_mask(segment / FOLDER, SECTIONS, len(words))
+            words.sections = None if sections is None or sections.all() else sections
         with self.clock("bm25"):
             lexical = Bm25Ranker()
             lexical.fit(words, track=self.stage(self.read + WORDS))
@@ -326,13 +320,6 @@ class _Build:
             "sources": {"roots": roots, "made_by": made_by()} if roots else None,
             **skipped_counts(self.skipped),
         }
-
-
-def _sections(segment: Path) -> Mask | None:
-    """Mask of the documents that are sections of prose; None where there are none, or no others."""
-    with DocumentTable(segment / NAME) as documents:
-        mask = documents.with_labels("kind", [SECTION])
-    return mask if mask.any() and not mask.all() else None
 
 
 def live_counts(segments: Iterable[Path], tombstones: NDArray[np.int64]) -> dict[str, Any]:

@@ -6,30 +6,25 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ncs.build.file_cache import FileCache
+from ncs.build.ingest import CollectedDocuments
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.extract.readers import readable, readable_code
 from ncs.progress import Track, silent
-from ncs.sources import Scope, Skipped, repository_names, walk
+from ncs.sources import Origin, Readable, Scope, Skipped, SourceFile, repository_names, walk
 from ncs.sources.repositories import address_of, is_address
 from ncs.storage.files import FileEntry
+from ncs.storage.snapshot import Description
 from ncs.storage.trust import check_trust, roots_of
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ncs.build.file_cache import FileCache
-    from ncs.build.ingest import CollectedDocuments
-    from ncs.sources import Origin, Readable, SourceFile
-    from ncs.storage.snapshot import Description
-
-BeforeCommit = Callable[[Sequence[tuple[Path, int]], Path, "NDArray[np.int64]"], None]
+BeforeCommit = Callable[[Sequence[tuple[Path, int]], Path, NDArray[np.int64]], None]
 """Called with segments, statistics and tombstones just before they are committed."""
-Ingest = Callable[["Request", "Skipped", Path], "CollectedDocuments"]
+Ingest = Callable[["Request", Skipped, Path], CollectedDocuments]
 """Reads the sources of a request into the documents of a segment."""
 
 
@@ -159,7 +154,7 @@ def find_changes(
     scope = None if paths is None else Scope.of(map(str, paths))
     request = with_names(request, cache, all_names=scope is not None)
     added, changed = list[tuple[str, str]](), list[tuple[str, str]]()
-    files, unchanged, complete = list["SourceFile"](), 0, True
+    files, unchanged, complete = list[SourceFile](), 0, True
     ends = None if seconds is None else time.monotonic() + seconds
     for file in request.files(skipped, cache.is_unchanged, scope):
         name = file.repository, file.path

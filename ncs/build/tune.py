@@ -15,25 +15,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.console import count
 from ncs.errors import BadInput
 from ncs.learn.confidence import TUNED, save_weights
+from ncs.search.feedback import Feedback
 from ncs.search.hybrid import CANDIDATES, HybridRanker
 from ncs.search.rankers import load_ranker
+from ncs.search.ranking import Ranking
 from ncs.storage.commit import open_writer
+from ncs.storage.snapshot import Snapshot
 from ncs.storage.trust import check_trust
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ncs.search.feedback import Feedback
-    from ncs.search.ranking import Ranking
-    from ncs.storage.snapshot import Snapshot
-    from ncs.types import Scores
+from ncs.types import Scores
 
 WEIGHTS: Mapping[str, tuple[str, ...]] = {
     "meaning": ("meaning",),

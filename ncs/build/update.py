@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.build.file_cache import FileCache, is_reusable
 from ncs.build.ingest import ingest
@@ -22,6 +22,7 @@ from ncs.build.pipeline import (
     versions,
 )
 from ncs.build.request import BeforeCommit, Changes, Difference, Request, find_changes, request_of, with_names
+from ncs.errors import NcsError
 from ncs.extract.readers import skip_reason
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
@@ -30,12 +31,9 @@ from ncs.storage.commit import open_writer
 from ncs.storage.document_facts import write_facts
 from ncs.storage.documents import NAME, DocumentTable
 from ncs.storage.files import FILES, home_of
-from ncs.storage.snapshot import PENDING, SEGMENTS, Snapshot, open_snapshot
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ncs.types import Mask
+from ncs.storage.freshness import remember
+from ncs.storage.snapshot import PENDING, SEGMENTS, Snapshot, open_snapshot, read_description
+from ncs.types import Mask
 
 COMPACT_SHARE = 0.2
 """Share of tombstones and later segments in the documents above which an update is a build (compaction)."""
@@ -43,6 +41,10 @@ MAX_SEGMENTS = 8
 """Segments at which an update merges all but the first."""
 WRITTEN, OVERTAKEN, BUILD_DUE = "written", "overtaken", "build due"
 """Outcomes of an update: a new segment; another process committed first; too much changed."""
+SECONDS = 1.0
+"""Time for comparing the files before a query."""
+MOST_CHANGED, MOST_BYTES = 50, 1 << 20
+"""Files that an update before a query reads, and their bytes."""
 
 
 def update(
@@ -162,7 +164,7 @@ def _read_again(
 
 def _later_files(cache: FileCache, dead: Mask) -> list[SourceFile]:
     """The live files of all segments but the first, to be copied from the cache."""
-    numbers = [each for each in cache.numbers.values() if each >= cache.first_later_file() and not dead[each]]
+    numbers = [each for each in cache.numbers.values() if each >= cache.firsts[1] and not dead[each]]
     return [
         SourceFile(entry.repository, entry.path, b"", Origin(entry.place, entry.stamp), unchanged=True)
         for entry in (cache.entries[number] for number in numbers)
@@ -180,3 +182,26 @@ def _is_too_much(snapshot: Snapshot, tombstones: NDArray[np.int64], files: Seque
     per_byte = total / max(1, int(snapshot.description.counts.get("source_bytes", 1)))
     new = per_byte * sum(len(file.data) for file in files)
     return dead + later + new > COMPACT_SHARE * total + 50
+
+
+def catch_up(snapshot: Snapshot, state: str) -> int | None:
+    """Update an index where little has changed; None where that was done, else the number of files that it is behind.
+
+    state: of its files (`state_of`), in which they need not be compared again. Raises what `find_changes` raises.
+    """
+    request = request_of(snapshot.description, snapshot.folder)
+    with closing(FileCache(snapshot)) as cache:
+        difference = find_changes(cache, request, seconds=SECONDS, skipped=Skipped(reason_of=skip_reason))
+    changes = difference.changes
+    behind = sum(map(len, changes.kinds.values()))
+    gone = len(changes.removed) > changes.unchanged + len(changes.changed)  # the sources may be away for a moment
+    few = not gone and behind <= MOST_CHANGED and sum(len(file.data) for file in difference.files) <= MOST_BYTES
+    if behind and few and difference.complete and is_reusable(snapshot, request.config):
+        try:
+            update(snapshot.folder, extend_only=True, found=difference)
+        except (NcsError, OSError, ValueError, RuntimeError):  # for one, another process is writing: tried again later
+            return behind
+        if read_description(snapshot.folder).number > snapshot.description.number:
+            return None
+    remember(snapshot, state, behind)
+    return behind

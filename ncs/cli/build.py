@@ -152,8 +152,7 @@ def publishing(folder: Path, store: str | None, *, quiet: bool) -> Iterator[Befo
     if not store:
         yield None
         return
-    from ncs.scale.milvus import Target
-    from ncs.scale.publish import Publication
+    from ncs.scale.milvus import Publication, Target
 
     publication = Publication(folder, Target.of(store), tracker(quiet))
     yield publication.before_commit
@@ -277,6 +276,6 @@ def draw_map(
     from ncs.build.map import make_map
 
     folder = index_folder(index)
-    project_map = make_map(folder, track=tracker(quiet), **without_none(points=points, seed=seed))
+    project_map = make_map(folder, **without_none(points=points, seed=seed))
     if not quiet:
         say(f"{len(project_map.rows):,} points in {folder}; see them with: ncs serve -i {folder}")

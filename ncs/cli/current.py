@@ -40,11 +40,11 @@ def _behind(snapshot: Snapshot) -> int | None:
     """How many files the index is behind; None where it was updated just now. Whatever fails, what stands answers."""
     try:
         state = state_of(snapshot)
-        if state is None or state.current:
+        if not state:
             return 0
         if (known := known_changes(snapshot, state)) is not None:
             return known
-        from ncs.build.freshness import catch_up  # not where nothing has changed
+        from ncs.build.update import catch_up  # not where nothing has changed
 
         return catch_up(snapshot, state)
     except (NcsError, OSError, RuntimeError, *BROKEN):

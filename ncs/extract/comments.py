@@ -6,13 +6,10 @@ import html
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from ncs.extract.languages import Language
 from ncs.extract.source_bytes import Lines, Span, after_space, blanked
-
-if TYPE_CHECKING:
-    from ncs.extract.languages import Language
-    from ncs.types import Field, Tokens
+from ncs.types import Field, Tokens
 
 _LEFT, _RIGHT = " \t\r\f/*#-!|", " \t\r\f/*#-"
 _INLINE_TAG = re.compile(r"\{@\w+\b[ \t]*(?![ \t])([^{}]*)\}")  # {@link Foo#bar label}

@@ -13,15 +13,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby, islice
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from ncs.errors import NcsError, SourceError
 from ncs.extract.readers import read
+from ncs.sources import SourceFile
+from ncs.types import Document
 from ncs.workers import TaskKilled, Workers
-
-if TYPE_CHECKING:
-    from ncs.sources import SourceFile
-    from ncs.types import Document
 
 T = TypeVar("T")
 
@@ -110,35 +108,27 @@ def _chunks(files: Iterable[SourceFile]) -> Iterator[list[SourceFile]]:
 def _read_chunk(
     chunk: list[SourceFile], *, frontend: str, outside: bool, finish: Callable[[list[Document]], T]
 ) -> Extraction[T]:
-    """Without the search for reference cycles: documents have none, and it would take up to a tenth of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return _read_files(chunk, frontend, outside, finish)
-    finally:  # the documents are freed
-        if enabled:
-            gc.enable()
-
-
-def _read_files(
-    chunk: list[SourceFile], frontend: str, outside: bool, finish: Callable[[list[Document]], T]
-) -> Extraction[T]:
     documents: list[Document] = []
     counts: list[int] = []
     broken: list[str] = []
     failed: list[str] = []
-    for file in chunk:
-        some: list[Document] = []
-        try:
-            some, errors = read(file.data, file.repository, file.path, frontend, outside=outside)
-        except SourceError:
-            failed.append(f"{file.repository}/{file.path}")
-        else:
-            if errors:
-                broken.append(f"{file.repository}/{file.path}")
-        documents += some
-        counts.append(len(some))
-    return Extraction(finish(documents), tuple(counts), tuple(broken), tuple(failed))
+    enabled = gc.isenabled()
+    gc.disable()  # documents have no reference cycles, and to search for some would take up to a tenth of the time
+    try:
+        for file in chunk:
+            some: list[Document] = []
+            try:
+                some, errors = read(file.data, file.repository, file.path, frontend, outside=outside)
+                if errors:
+                    broken.append(f"{file.repository}/{file.path}")
+            except SourceError:
+                failed.append(f"{file.repository}/{file.path}")
+            documents += some
+            counts.append(len(some))
+        return Extraction(finish(documents), tuple(counts), tuple(broken), tuple(failed))
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _in_processes(
@@ -180,15 +170,10 @@ def _results(
     pool: Workers,
     read_chunk: Callable[[list[SourceFile]], Extraction[T]],
 ) -> Iterator[Extraction[T]]:
-    try:
+    """The result of a chunk or, where its process died, of its files one by one."""
+    if not isinstance(future.exception(), TaskKilled):
         yield future.result()
-    except TaskKilled:
-        yield from _one_by_one(chunk, pool, read_chunk)
-
-
-def _one_by_one(
-    chunk: list[SourceFile], pool: Workers, read_chunk: Callable[[list[SourceFile]], Extraction[T]]
-) -> Iterator[Extraction[T]]:
+        return
     try:
         nothing = pool.submit(read_chunk, []).result()
     except TaskKilled as error:

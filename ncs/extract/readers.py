@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ncs.errors import unknown
 from ncs.extract import sections, text_files
@@ -14,11 +13,8 @@ from ncs.extract.documents import with_distinct_ids
 from ncs.extract.languages import INSTALL, LANGUAGES, installed, language_of
 from ncs.extract.sections import prose_language
 from ncs.extract.text_files import TEXT_KINDS, text_kind
-from ncs.sources.filters import PROSE
-
-if TYPE_CHECKING:
-    from ncs.sources.filters import Readable
-    from ncs.types import Document
+from ncs.sources.filters import PROSE, Readable
+from ncs.types import Document
 
 FRONTENDS = ("tree-sitter", "javalang")
 """What parses Java; other languages are always read with tree-sitter."""

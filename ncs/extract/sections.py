@@ -105,6 +105,10 @@ class _File:
         """The name of the file."""
         return self.place.rpartition("/")[2].partition(".")[0] or self.place
 
+    def has_code(self, first: int, end: int) -> bool:
+        """Whether code is among these lines."""
+        return not self.code.isdisjoint(range(first, end))
+
     def prose(self, first: int, end: int) -> list[str]:
         """The sentences in these lines, without markup."""
         numbers = (number for number in range(first, end) if number not in self.code and number not in self.marks)
@@ -145,7 +149,7 @@ def _sections(file: _File) -> Iterator[_Section]:
     first = -1
     for section, after in zip(kept, [*kept[1:], None], strict=True):
         first = section.first if first < 0 else first
-        if any(file.prose(section.first, section.end)) or not file.code.isdisjoint(range(section.first, section.end)):
+        if file.prose(section.first, section.end) or file.has_code(section.first, section.end):
             yield replace(section, first=first)
         elif after and after.path[: len(section.path)] == section.path and section.end - section.first < LEAST:
             continue  # its headings are those of the next one, too
@@ -153,7 +157,7 @@ def _sections(file: _File) -> Iterator[_Section]:
 
 
 def _is_short(file: _File, section: _Section) -> bool:
-    if section.end - section.first > LEAST * 3 or not file.code.isdisjoint(range(section.first, section.end)):
+    if section.end - section.first > LEAST * 3 or file.has_code(section.first, section.end):
         return False
     return sum(len(tokenize(line)) for line in file.prose(section.first, section.end)) < LEAST
 
@@ -275,9 +279,8 @@ _READERS = {"markdown": _markdown, "restructuredtext": _restructuredtext, "ascii
 def _parts(file: _File, section: _Section) -> Iterator[_Section]:
     """A section in pieces that are not too long."""
     for first, last in split_lines(file.lines, section.first, section.end, whole=True):
-        part = _Section(section.path, first, last + 1)
-        if any(file.prose(first, last + 1)) or not file.code.isdisjoint(range(first, last + 1)):
-            yield part
+        if file.prose(first, last + 1) or file.has_code(first, last + 1):
+            yield _Section(section.path, first, last + 1)
 
 
 def _document(file: _File, section: _Section) -> Document:

@@ -16,28 +16,23 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from tree_sitter import Language as Grammar
-from tree_sitter import Parser, Query, QueryCursor
+from tree_sitter import Node, Parser, Query, QueryCursor
 
 from ncs.errors import SourceError, unknown
 from ncs.extract.comments import Comments, unquote
 from ncs.extract.documents import Class, File, Function, Outlines, documents_of, with_distinct_ids
 from ncs.extract.languages import LANGUAGES, Language
 from ncs.extract.source_bytes import NOT_BRACKETS, Span, after_space, as_utf8, blanked
+from ncs.types import Document, Field, Tokens
 
-if TYPE_CHECKING:
-    from tree_sitter import Node
-
-    from ncs.types import Document, Field, Tokens
-
-    Captures = Mapping[str, Sequence[Node]]
-    """Capture -> its nodes, in no order."""
-    Literal = tuple[int, str]
-    """Where a string literal starts, and its text."""
-    Scope = tuple[int, int, str, str]
-    """Start, end, kind (CLASS; empty for what is no document) and name."""
+Captures = Mapping[str, Sequence[Node]]
+"""Capture -> its nodes, in no order."""
+Literal = tuple[int, str]
+"""Where a string literal starts, and its text."""
+Scope = tuple[int, int, str, str]
+"""Start, end, kind (CLASS; empty for what is no document) and name."""
 
 MAX_NESTING = 16
 """Functions and classes nested deeper make no documents, nor scopes: all of them would grow with the square."""

@@ -1,4 +1,4 @@
-"""An index whose candidates come from Milvus, for indexes that outgrow one machine; `ncs.scale.publish` sends it there.
+"""An index whose candidates come from Milvus, for indexes that outgrow one machine, and its publication there.
 
 Milvus finds the documents to score; words, names and scores are read from the index folder. A document's key is the
 number of its segment and its row there. Segments are immutable; a collection's metadata has their names and digests.
@@ -8,33 +8,36 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.errors import BadInput, IndexNotFound, IndexVersion, MissingExtra, NcsError, StoreLost, check_k
 from ncs.index import Index
+from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
 from ncs.search.ncs import NcsRanker
 from ncs.search.rankers import DEFAULT_RANKER, Ranker
+from ncs.sources.files import printable
 from ncs.storage.arrays import both, top_rows
-from ncs.storage.postings import Postings
-from ncs.storage.snapshot import SEGMENTS, Description, Snapshot, checksum, open_snapshot
-from ncs.storage.vectors import VectorIndex, Vectors
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ncs.types import Mask, Matrix, Rows, Scores
+from ncs.storage.commit import open_writer
+from ncs.storage.documents import NAME, DocumentTable, Packed
+from ncs.storage.postings import Postings, PostingTable
+from ncs.storage.snapshot import SEGMENTS, Description, Snapshot, checksum, open_snapshot, read_description
+from ncs.storage.vectors import VectorIndex, Vectors, read_info
+from ncs.types import Mask, Matrix, Rows, Scores
 
 FORMAT = 3
 TOKEN = "NCS_MILVUS_TOKEN"  # noqa: S105  (the name of a variable)
@@ -58,6 +61,13 @@ LISTED = 50_000
 """Most documents in a Milvus filter."""
 RETRY = 0.5
 """Seconds between tries to reach a store."""
+BATCH = 1000
+BLOCK = 100_000
+"""Documents whose postings are transposed at a time."""
+SCANNED = 1 << 22
+"""Postings scanned at a time."""
+RANGES = 200
+"""Dead files per delete request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +265,7 @@ class Candidates:
     def __init__(self, client: Any, target: Target, snapshot: Snapshot) -> None:
         """Raises IndexVersion where the collection does not hold all segments."""
         self._client, self._target = client, target
-        dim = VectorIndex.load(snapshot.segments[0].path / DENSE).dim
+        dim = read_info(snapshot.segments[0].path / DENSE).dim
         self._collection = target.collection(dim)
         self._segments, self._live = snapshot.segments, snapshot.live
         with store_errors(target):
@@ -272,7 +282,9 @@ class Candidates:
             return np.zeros(0, np.int64)
         expression = "key >= 0"
         if allowed is not None and np.count_nonzero(allowed) <= LISTED:
-            expression = f"key in {self._keys(allowed)}"
+            local = ((each, allowed[each.first : each.first + each.documents]) for each in self._segments)
+            keys = np.concatenate([first_key(each.name) + np.flatnonzero(mask) for each, mask in local])
+            expression = f"key in {keys.tolist()}"
         limit = k + SPARE
         while limit <= MOST:
             hits = self._search(field, query, limit, expression)
@@ -301,13 +313,6 @@ class Candidates:
             time.sleep(RETRY)
             with suppress(NcsError), store_errors(self._target):
                 self._client.load_collection(self._collection, timeout=seconds)
-
-    def _keys(self, allowed: Mask) -> list[int]:
-        keys: list[int] = []
-        for segment in self._segments:
-            local = np.flatnonzero(allowed[segment.first : segment.first + segment.documents])
-            keys += (first_key(segment.name) + local).tolist()
-        return keys
 
     def _rows(self, keys: Rows) -> Rows:
         """The rows of these keys, ascending, without those of segments that the snapshot does not have."""
@@ -352,3 +357,170 @@ class StoreVectors(Vectors):
         if candidates is None:
             return super().search(query, k, allowed=allowed)
         return top_rows(candidates, self.similarities(query, candidates), k)
+
+
+class Publication:
+    """Publication of an index during a build or update: `before_commit`, then `finish`."""
+
+    def __init__(self, folder: Path, target: Target, track: Track = silent) -> None:
+        self._folder, self._target, self._track = folder, target, track
+        self._n_sent = 0
+
+    def before_commit(self, segments: Sequence[tuple[Path, int]], statistics: Path, tombstones: object) -> None:
+        """Send new segments before anybody opens the index that has them; it is committed in any case."""
+        with suppress(NcsError):  # no index yet, or no store that answers: `finish` sends, and reports the error
+            read_description(self._folder)
+            self._send(segments)
+
+    def finish(self) -> int:
+        """Send missing segments of the committed index, and delete obsolete documents; how many were sent in all.
+
+        Raises what `connected` raises, IndexBusy, and NcsError.
+        """
+        with open_writer(self._folder), Index.load(self._folder) as index:
+            self._send([(segment.path, segment.documents) for segment in index.snapshot.segments])
+            with connected(self._target) as client, store_errors(self._target):
+                _clean_up(client, self._target, index.snapshot)
+        return self._n_sent
+
+    def _send(self, segments: Sequence[tuple[Path, int]]) -> None:
+        files = {}
+        with suppress(NcsError):
+            files = dict(read_description(self._folder).files)
+        dim = read_info(segments[0][0] / DENSE).dim
+        with connected(self._target) as client, store_errors(self._target):
+            collection = self._target.collection(dim)
+            if not client.has_collection(collection, timeout=TIMEOUT):
+                _create_collection(client, self._target, dim)
+            client.load_collection(collection, timeout=TIMEOUT)
+            contents = Contents.read(client, collection)
+            for path, documents in segments:
+                digest = segment_digest(path, files)
+                if contents.segments.get(path.name) == digest:
+                    continue
+                if contents.sending == (path.name, digest):  # where a publication was killed
+                    start = max(0, _count(client, collection, path.name) - BATCH)
+                else:
+                    start = 0
+                    client.delete(collection, filter=key_range(path.name), timeout=TIMEOUT)  # of another index
+                    contents = replace(contents, sending=(path.name, digest))
+                    contents.write(client, collection, dim)
+                self._send_segment(client, collection, path, start, documents)
+                sent = {**contents.segments, path.name: digest}
+                contents = replace(contents, segments=sent, sending=("", ""))
+                contents.write(client, collection, dim)
+            client.flush(collection, timeout=TIMEOUT)
+
+    def _send_segment(self, client: Any, collection: str, path: Path, start: int, documents: int) -> None:
+        keys = _upsert(client, collection, segment_entities(path, start, documents))
+        for _ in self._track(keys, "documents to Milvus", total=documents - start, unit="documents"):
+            self._n_sent += 1
+        stored = _count(client, collection, path.name)
+        if stored != documents:
+            raise NcsError(
+                f"{self._target.text} has {stored:,} of {documents:,} documents of a segment; publish again with:"
+                f" ncs build --store {self._target.text}"
+            )
+
+
+def _create_collection(client: Any, target: Target, dim: int) -> None:
+    from pymilvus import DataType
+
+    schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
+    schema.add_field("key", DataType.INT64, is_primary=True)
+    schema.add_field("sparse", DataType.SPARSE_FLOAT_VECTOR)
+    schema.add_field("dense", DataType.FLOAT_VECTOR, dim=dim)
+    for name, length in TEXTS.items():
+        schema.add_field(name, DataType.VARCHAR, max_length=length)
+    schema.add_field("payload", DataType.JSON)
+    indices = client.prepare_index_params()
+    indices.add_index("sparse", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
+    indices.add_index("dense", index_type=target.dense, metric_type="IP")
+    client.create_collection(
+        target.collection(dim), schema=schema, index_params=indices, consistency_level="Strong", timeout=TIMEOUT
+    )
+
+
+def _count(client: Any, collection: str, segment: str) -> int:
+    """The number of documents of a segment in a loaded collection."""
+    counts = client.query(collection, filter=key_range(segment), output_fields=["count(*)"], timeout=TIMEOUT)
+    return int(counts[0]["count(*)"])
+
+
+def _upsert(client: Any, collection: str, entities: Iterator[dict[str, Any]]) -> Iterator[int]:
+    """Send them; the key of each document that was sent."""
+    while batch := list(islice(entities, BATCH)):
+        client.upsert(collection, batch, timeout=TIMEOUT)
+        yield from (each["key"] for each in batch)
+
+
+def _clean_up(client: Any, target: Target, snapshot: Snapshot) -> None:
+    """Delete tombstones, segments of neither this nor the previous snapshot, and older collections."""
+    dim = read_info(snapshot.segments[0].path / DENSE).dim
+    collection = target.collection(dim)
+    contents = Contents.read(client, collection)
+    for segment in snapshot.segments:
+        ranges = [key_range(segment.name, start, stop) for start, stop in segment.dead_rows() if stop > start]
+        for at in range(0, len(ranges), RANGES):
+            client.delete(collection, filter=" or ".join(ranges[at : at + RANGES]), timeout=TIMEOUT)
+    current = {segment.name for segment in snapshot.segments}
+    unneeded = contents.segments.keys() - current - set(contents.previous)
+    for name in unneeded:
+        client.delete(collection, filter=key_range(name), timeout=TIMEOUT)
+    remaining = {name: digest for name, digest in contents.segments.items() if name not in unneeded}
+    replace(contents, segments=remaining, previous=tuple(sorted(current))).write(client, collection, dim)
+    for other in client.list_collections(timeout=TIMEOUT):
+        if other != collection and re.fullmatch(rf"{target.name}_\d+_\d+_[a-z]\w*", other):
+            _retire(client, other)
+
+
+def _retire(client: Any, collection: str) -> None:
+    """Drop a collection of ours that was not used since the publication before the last."""
+    fields = {each["name"]: each for each in client.describe_collection(collection, timeout=TIMEOUT)["fields"]}
+    if not fields.keys() >= {"key", "sparse", "dense", "payload", *TEXTS}:
+        return
+    client.load_collection(collection, timeout=TIMEOUT)
+    contents = Contents.read(client, collection)
+    if contents.previous:
+        replace(contents, previous=()).write(client, collection, int(fields["dense"]["params"]["dim"]))
+    else:
+        client.drop_collection(collection, timeout=TIMEOUT)
+
+
+def segment_entities(path: Path, start: int, stop: int) -> Iterator[dict[str, Any]]:
+    """The documents of these rows of a segment, as Milvus takes them."""
+    postings, vectors = PostingTable.load(path / LEXICAL), VectorIndex.load(path / DENSE)
+    with DocumentTable(path / NAME) as documents:
+        for first in range(start, stop, BLOCK):
+            sparse = sparse_vectors(postings, first, min(first + BLOCK, stop))
+            for at in range(first, min(first + BLOCK, stop), BATCH):
+                last = min(at + BATCH, first + BLOCK, stop)
+                dense = vectors.vectors(np.arange(at, last))
+                for row, packed, vector in zip(range(at, last), documents.packed(at, last), dense, strict=True):
+                    key = first_key(path.name) + row
+                    yield {"key": key, "sparse": next(sparse) or {NOTHING: 1.0}, "dense": vector, **_texts(packed)}
+
+
+def _texts(packed: Packed) -> dict[str, Any]:
+    id, repository, path, start, end, language, kind, name, qualified_name, *_ = packed
+    texts = {"id": id, "language": language, "kind": kind, "repository": repository, "path": path}
+    payload = {"name": printable(name), "qualified_name": printable(qualified_name), "lines": [start, end]}
+    fields = {key: printable(text).encode()[: TEXTS[key]].decode("utf-8", "ignore") for key, text in texts.items()}
+    return {**fields, "payload": payload}
+
+
+def sparse_vectors(postings: PostingTable, start: int, stop: int) -> Iterator[dict[int, float]]:
+    """The postings transposed: of each of these rows its stems' dimensions, and what they add to its score."""
+    positions = []
+    for first in range(0, max(1, len(postings.rows)), SCANNED):
+        rows = postings.rows[first : first + SCANNED]
+        positions.append(first + np.flatnonzero((rows >= start) & (rows < stop)))
+    at = np.concatenate(positions)
+    owners = postings.rows[at].astype(np.int64) - start
+    at = at[np.argsort(owners, kind="stable")]
+    stems = np.searchsorted(postings.offsets, at, side="right") - 1
+    dimensions = {id: dimension(postings.stems.word(id)) for id in np.unique(stems).tolist()}
+    keys, impacts = [dimensions[id] for id in stems.tolist()], postings.impacts[at].tolist()
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=stop - start))])
+    for first, last in pairwise(bounds.tolist()):
+        yield dict(zip(keys[first:last], impacts[first:last], strict=True))

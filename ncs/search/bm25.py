@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker
 from ncs.search.ranking import Internals
-from ncs.storage.postings import Postings, TermStatistics
+from ncs.storage.postings import Postings, TermStatistics, build
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
@@ -47,8 +47,6 @@ class Bm25Ranker(Ranker):
         track: Track = silent,
     ) -> None:
         """Build postings."""
-        from ncs.storage.postings_builder import build  # only builds need it
-
         self.postings = build(words, weights=self.weights, k1=self.k1, b=self.b, track=track)
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
@@ -65,8 +63,6 @@ class Bm25Ranker(Ranker):
 
     def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
         """Postings of a new segment."""
-        from ncs.storage.postings_builder import build
-
         terms = TermStatistics.load(statistics / self.name)
         postings = build(words, weights=self.weights, k1=self.k1, b=self.b, statistics=terms)
         postings.tables[0].save(segment / self.name)

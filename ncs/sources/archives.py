@@ -74,7 +74,7 @@ def files(repository: Repository, filter: Filter) -> Iterator[RawFile]:
             if filter.is_unchanged(origin):
                 yield RawFile(below, member.size, b"", origin, unchanged=True)
             elif (content := _content(member, filter)) is None:
-                filter.unreadable(path)
+                filter.skipped.add_unreadable(path)
             elif (data := filter.content(path, content, ignores)) is not None:
                 yield RawFile(below, len(data), data, origin)
 

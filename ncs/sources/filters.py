@@ -111,10 +111,10 @@ class Skipped:
         self.counts[reason] += 1
 
     def add_unreadable(self, path: str) -> None:
-        """Count and name something that could not be read."""
+        """Count and name a file or folder that could not be read."""
         self.add("unreadable")
         if len(self.unreadable) < MAX_NOTES:
-            self.unreadable.append(path)
+            self.unreadable.append(printable(path))
 
     def note(self, line: str) -> None:
         """Add a line for people."""
@@ -231,13 +231,9 @@ class Filter:
         try:
             return read(source, base=base)
         except TooLarge as error:
-            self.unreadable(base + (source.name if isinstance(source, Path) else NCSIGNORE))
+            self.skipped.add_unreadable(base + (source.name if isinstance(source, Path) else NCSIGNORE))
             self.skipped.note(f"{error}; until then nothing is ignored by it")
             return None
-
-    def unreadable(self, path: str) -> None:
-        """Count a file or folder that could not be read."""
-        self.skipped.add_unreadable(printable(path))
 
     def _accept(self, reason: str | None) -> bool:
         """Whether there is no reason to skip something; a reason is counted."""

@@ -15,10 +15,8 @@ import select
 import shutil
 import subprocess
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any, NamedTuple
@@ -31,7 +29,6 @@ from ncs.sources.filters import Filter, FolderFilter
 from ncs.sources.ignore import NCSIGNORE, Ignores
 from ncs.sources.repositories import Repository, settings
 
-_WINDOW = 30  # object names sent ahead: two windows fit into any system's pipe, so that neither side blocks
 _CHUNK = 1 << 16
 _SECONDS, _BYTES_A_SECOND = 30, 1 << 20  # waiting for git: half a minute, and a second for each of so many bytes
 _FEW_FILES, _BYTES_A_FILE = 10_000, 16  # the name of an object alone takes 20
@@ -72,12 +69,12 @@ def files(repository: Repository, filter: Filter, revision: str | None) -> Itera
         if ncsignore := objects.read(f"{tree}{NCSIGNORE}", ignore.MAX_BYTES):
             ignores = ignores.with_ncs(filter.rules(ignore.parse, ncsignore.content, repository.prefix))
 
-        for blob, unchanged, content in objects.contents(_blobs(git, tree, ignores, filter), filter):
+        for blob in _blobs(git, tree, ignores, filter):
             path = repository.prefix + blob.path
-            if unchanged:
+            if filter.is_unchanged(blob.origin):
                 yield RawFile(blob.path, blob.size, b"", blob.origin, unchanged=True)
-            elif content is None:
-                filter.unreadable(path)
+            elif (content := objects.content(blob)) is None:
+                filter.skipped.add_unreadable(path)
             elif (data := filter.content(path, content, ignores)) is not None:
                 yield RawFile(blob.path, len(data), data, blob.origin)
 
@@ -109,10 +106,9 @@ def _branches(git: Git) -> Iterator[str]:
 
 
 class Blob(NamedTuple):
-    """A file of a tree: its path, its object's name, its size (0 where unknown)."""
+    """A file of a tree. The stamp of its origin is the name of its object."""
 
     path: str
-    name: str
     size: int
     origin: Origin
 
@@ -139,10 +135,10 @@ def _blobs(git: Git, tree: str, ignores: Ignores, filter: Filter) -> Iterator[Bl
             elif mode == "120000":
                 filter.skipped.add("links")
             elif size == "BAD":
-                filter.unreadable(repository.prefix + path)
+                filter.skipped.add_unreadable(repository.prefix + path)
             elif filter.size(n_bytes := int(size), path):
                 content_bytes += n_bytes
-                yield Blob(path, name, n_bytes, Origin(f"{repository.path}/{path}", name))
+                yield Blob(path, n_bytes, Origin(f"{repository.path}/{path}", name))
         if listing.wait() != 0:
             raise SourceError(f"git cannot list {repository.path}; see what is wrong with: git fsck")
 
@@ -167,11 +163,11 @@ class ObjectReader:
     """A running `git cat-file --batch`, started again where a damaged object has ended it."""
 
     def __init__(self, git: Git) -> None:
-        self._git = git
-        self._start()
+        self._git, self._running = git, ExitStack()
+        self._restart()
 
-    def _start(self) -> None:
-        self._running = ExitStack()
+    def _restart(self) -> None:
+        self._running.close()
         self._process, self._output = self._running.enter_context(self._git.run("cat-file", "--batch"))
 
     def close(self) -> None:
@@ -180,44 +176,27 @@ class ObjectReader:
 
     def read(self, name: str, limit: int) -> Object | None:
         """One object by name or revision; None where it is missing. SourceError where git ends instead."""
-        self._send([name])
+        self._send(name)
         try:
-            content = self._receive(limit)
+            return self._receive(limit)
         except EOFError as error:
             path = self._git.repository.path
             raise SourceError(f"git cannot read {path}; see what is wrong with: git fsck") from error
-        if content is not None and content.content is None:
-            self.close()
-            self._start()
-        return content
 
-    def contents(self, blobs: Iterator[Blob], filter: Filter) -> Iterator[tuple[Blob, bool, bytes | None]]:
-        """(blob, whether it is unchanged, content); the content is None of unchanged and of unreadable blobs.
+    def content(self, blob: Blob) -> bytes | None:
+        """The content of a blob; None where it cannot be read."""
+        self._send(blob.origin.stamp)
+        try:
+            read = self._receive(blob.size)
+        except EOFError:
+            self._restart()
+            return None
+        return read.content if read else None
 
-        Names are sent ahead, so that git works while the caller does.
-        """
-        waiting: deque[tuple[Blob, bool]] = deque()
-        while True:
-            if len(waiting) <= _WINDOW:
-                window = [(blob, filter.is_unchanged(blob.origin)) for blob in islice(blobs, _WINDOW)]
-                self._send([blob.name for blob, unchanged in window if not unchanged])
-                waiting.extend(window)
-            if not waiting:
-                return
-            blob, unchanged = waiting.popleft()
-            read = None
-            try:
-                read = None if unchanged else self._receive(blob.size)
-            except EOFError:
-                self.close()
-                self._start()
-                self._send([blob.name for blob, unchanged in waiting if not unchanged])
-            yield blob, unchanged, read.content if read else None
-
-    def _send(self, names: list[str]) -> None:
-        if self._process.stdin is not None and names:
-            with suppress(BrokenPipeError):  # git has died: there will be no answers
-                os.write(self._process.stdin.fileno(), os.fsencode("".join(f"{name}\n" for name in names)))
+    def _send(self, name: str) -> None:
+        if self._process.stdin is not None:
+            with suppress(BrokenPipeError):  # git has died: there will be no answer
+                os.write(self._process.stdin.fileno(), os.fsencode(f"{name}\n"))
 
     def _receive(self, limit: int) -> Object | None:
         """The next object, None for a missing one; EOFError where git has ended."""
@@ -228,6 +207,7 @@ class ObjectReader:
             return None
         name, size = match[1].decode(), int(match[2])
         if size > limit:
+            self._restart()
             return Object(name, None)
         content = self._output.read(size + 1)
         if len(content) <= size:

@@ -175,7 +175,7 @@ def files_of(
     except SourceError as error:
         if not repository.prefix:
             raise
-        filter.unreadable(repository.prefix.rstrip("/"))
+        filter.skipped.add_unreadable(repository.prefix.rstrip("/"))
         filter.skipped.note(str(error))
 
 
@@ -239,7 +239,7 @@ def _entries(
         with os.scandir(folder) as scan:
             entries = {entry.name: (entry, entry.is_dir(follow_symlinks=False)) for entry in scan}
     except OSError:
-        filter.unreadable(prefix or folder)
+        filter.skipped.add_unreadable(prefix or folder)
         return
     if discovered is not None:
         may_be = ".git" in entries or "objects" in entries  # a Path for every folder is slow
@@ -264,13 +264,9 @@ def _entries(
         ignores = ignores.with_git(filter.rules(ignore.load, Path(folder, GITIGNORE), prefix))
     if NCSIGNORE in entries:
         ignores = ignores.with_ncs(filter.rules(ignore.load, Path(folder, NCSIGNORE), prefix))
-    for entry, is_folder in sorted(entries.values(), key=_in_path_order):
-        yield entry, is_folder, ignores
-
-
-def _in_path_order(entry: tuple[Entry, bool]) -> bytes:
     # a folder sorts as the files in it do: "a-b/x" before "a/x", because "-" < "/"
-    return os.fsencode(entry[0].name) + b"/" * entry[1]
+    for entry, is_folder in sorted(entries.values(), key=lambda each: os.fsencode(each[0].name) + b"/" * each[1]):
+        yield entry, is_folder, ignores
 
 
 def _file(entry: Entry, below: str, path: str, ignores: Ignores, filter: Filter) -> Iterator[RawFile]:
@@ -291,7 +287,7 @@ def _file(entry: Entry, below: str, path: str, ignores: Ignores, filter: Filter)
         if (data := filter.content(path, content, ignores)) is not None:
             yield RawFile(below, len(data), data, origin)
     except OSError:
-        filter.unreadable(path)
+        filter.skipped.add_unreadable(path)
 
 
 class Names:

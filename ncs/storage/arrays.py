@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.errors import damaged, reading
 from ncs.files import map_array, save_array
 from ncs.text.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ncs.types import Mask, Rows
+from ncs.types import Mask, Rows
 
 Number = TypeVar("Number", bound=np.generic)
 Table = TypeVar("Table", bound="ArrayTable")

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.errors import BadInput, IndexBusy, IndexFolderError, NcsError
 from ncs.files import read_regular, refuse_links, replace_file, save_array, sync
@@ -31,9 +31,6 @@ from ncs.storage.snapshot import (
     read_description,
 )
 from ncs.storage.trust import check_trust, distrust, sign
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 IGNORE = ".gitignore"
 IGNORED = "# made by ncs: an index is built, not committed\n*\n"
@@ -75,15 +72,12 @@ class IndexWriter:
         return path
 
     def copy_folder(self, source: Path, name: str | None = None, *, without: Sequence[str] = ()) -> Path:
-        """A copy of a segment or statistics folder, without these top-level names.
+        """A copy of a segment or statistics folder, without files and folders of these names.
 
         Files are hard links where possible: replace them, never write to them.
         """
         target = self.new_folder(source.parent.name, name)
-
-        def ignore(folder: str, names: list[str]) -> Sequence[str]:
-            return without if Path(folder) == source else ()
-
+        ignore = shutil.ignore_patterns(*without)
         shutil.copytree(source, target, copy_function=_link, ignore=ignore, dirs_exist_ok=True)
         for path in target.rglob("*"):
             old = (source / path.relative_to(target)).relative_to(self.folder).as_posix()

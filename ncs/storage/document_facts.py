@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ncs.errors import reading
 from ncs.files import read_json
+from ncs.storage.documents import DocumentTable
 from ncs.storage.duplicates import Duplicates, NearDuplicates
 from ncs.storage.file_roles import FileRoles, write_file_roles
 from ncs.storage.names import DEFINITIONS, USES, Definitions, DefinitionTable, NameUses, Uses
+from ncs.storage.snapshot import Snapshot
 from ncs.storage.words import Words, WordTable
 from ncs.types import SECTION
-
-if TYPE_CHECKING:
-    from ncs.storage.documents import DocumentTable
-    from ncs.storage.snapshot import Snapshot
 
 MOSTLY = 0.9
 """A language with at least this share of the documents is ignored in queries: it distinguishes nothing."""

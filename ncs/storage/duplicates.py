@@ -19,20 +19,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.errors import damaged
 from ncs.files import save_array
 from ncs.storage.arrays import are_below, distinct, gather, load_array, split, starts_of_runs
-from ncs.types import FIELDS, Field
+from ncs.storage.words import WordReader, Words, WordTable
+from ncs.types import FIELDS, Field, Ids, Rows
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.storage.snapshot import Snapshot
-    from ncs.storage.words import WordReader, Words, WordTable
-    from ncs.types import Ids, Rows
 
-    Hashes = NDArray[np.uint64]
+Hashes = NDArray[np.uint64]
 
 FILE, MEMBERS = "near_duplicates.npy", "near_duplicates.members.npy"
 ALIKE = 0.8

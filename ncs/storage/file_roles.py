@@ -11,23 +11,20 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.errors import damaged, reading
 from ncs.files import read_json, save_array
 from ncs.storage.arrays import ArrayTable, Number, are_below, are_offsets, gather, load_array, offsets_of, values_of
-from ncs.storage.words import WordTableBuilder, batch_words
+from ncs.storage.words import Words, WordTableBuilder, batch_words
 from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
-from ncs.types import SECTION
+from ncs.types import SECTION, Rows
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.storage.documents import DocumentTable
     from ncs.storage.snapshot import Snapshot
-    from ncs.storage.words import Words
-    from ncs.types import Rows
 
 FOLDER, REPOSITORIES = "file_roles", "repositories.json"
 OUTLINES = frozenset({"class", "module", "block", SECTION})

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.storage.arrays import ArrayTable, are_below, are_offsets, offsets_of
 from ncs.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.sources import SourceFile
 
 FILES = "files"
@@ -81,10 +80,37 @@ class FileTable(ArrayTable):
         return names and digests and copies and are_offsets(self.rows, documents)
 
     @classmethod
+    def of(cls, entries: Sequence[FileEntry], counts: NDArray[np.int64], began: int = 0, home: str = "") -> FileTable:
+        """The table of files in order, given the number of documents and of copies in each, [2, n_files].
+
+        began: when reading began, in nanoseconds since 1970; home: the folder that holds the index, "" for a part that
+        is written elsewhere.
+        """
+        texts: dict[str, int] = {}
+        names = ((each.repository, each.path, stored_place(each.place, home), each.stamp) for each in entries)
+        numbers = [texts.setdefault(json.dumps(text), len(texts)) for entry in names for text in entry]
+        vocabulary, ids = Vocabulary.numbered(texts)
+        repository, path, place, stamp = ids[np.array(numbers, np.int64)].reshape(-1, 4).T
+        rows, copies = map(offsets_of, counts)
+        return cls(
+            vocabulary,
+            repository,
+            path,
+            place,
+            stamp,
+            np.frombuffer(b"".join(entry.digest for entry in entries), np.uint8).reshape(-1, DIGEST_BYTES),
+            np.array([entry.bytes for entry in entries], np.int64),
+            np.array([entry.state for entry in entries], np.uint8),
+            rows,
+            copies,
+            np.array([began], np.int64),
+        )
+
+    @classmethod
     def of_segment(cls, segment: Path) -> FileTable:
         """The files of a segment, none if it was built from documents; raises IndexDamaged."""
         folder = segment / FILES
-        return cls.load(folder) if folder.is_dir() else FileTableBuilder().finish()
+        return cls.load(folder) if folder.is_dir() else cls.of((), np.zeros((2, 0), np.int64))
 
     def entries(self, home: str = "") -> list[FileEntry]:
         """All files; raises ValueError or IndexError for damaged texts. home: the folder that holds the index, which
@@ -124,43 +150,3 @@ def full_place(place: str, home: str) -> str:
     """
     stays = not place or "://" in place or os.path.isabs(place)  # noqa: PTH117  (for every file of an index)
     return place if stays else home + os.sep + place
-
-
-class FileTableBuilder:
-    """Collects files in order, with the number of documents and copies in each."""
-
-    def __init__(self) -> None:
-        self._entries: list[FileEntry] = []
-        self._counts: list[NDArray[np.int64]] = []
-
-    def add(self, entries: Iterable[FileEntry], owners: NDArray[np.int64], unique: NDArray[np.bool_]) -> None:
-        """The next files; owners [n]: the file of each document; unique [n]: False for copies."""
-        entries = list(entries)
-        self._entries += entries
-        size = len(entries)
-        counts = [np.bincount(owners[which], minlength=size) for which in (unique, ~unique)]
-        self._counts.append(np.array(counts, np.int64).reshape(2, size))
-
-    def finish(self, began: int = 0, home: str = "") -> FileTable:
-        """The table; began: when reading began, in nanoseconds since 1970; home: the folder that holds the index, ""
-        for a part that is written elsewhere.
-        """
-        texts: dict[str, int] = {}
-        names = ((each.repository, each.path, stored_place(each.place, home), each.stamp) for each in self._entries)
-        numbers = [texts.setdefault(json.dumps(text), len(texts)) for entry in names for text in entry]
-        vocabulary, ids = Vocabulary.numbered(texts)
-        repository, path, place, stamp = ids[np.array(numbers, np.int64)].reshape(-1, 4).T
-        rows, copies = np.concatenate([np.zeros((2, 0), np.int64), *self._counts], axis=1)
-        return FileTable(
-            vocabulary,
-            repository,
-            path,
-            place,
-            stamp,
-            np.frombuffer(b"".join(entry.digest for entry in self._entries), np.uint8).reshape(-1, DIGEST_BYTES),
-            np.array([entry.bytes for entry in self._entries], np.int64),
-            np.array([entry.state for entry in self._entries], np.uint8),
-            offsets_of(rows),
-            offsets_of(copies),
-            np.array([began], np.int64),
-        )

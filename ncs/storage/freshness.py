@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ncs.errors import reading
 from ncs.files import read_regular, replace_file
 from ncs.storage.files import FILES, FileTable, full_place, home_of
-from ncs.storage.snapshot import PENDING, read_description
-
-if TYPE_CHECKING:
-    from ncs.storage.snapshot import Snapshot
+from ncs.storage.snapshot import PENDING, Snapshot, read_description
 
 MOST_FILES = 10_000
 """Files whose stamps are read before a query; an index of more is not checked."""
@@ -28,27 +23,18 @@ _SEEN_BYTES = 1000
 _IGNORE_FILES = (".gitignore", ".ncsignore")
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """digest: of all stamps, "" where they are current. current: whether they are those of the index, and nothing
-    beside its files is new.
-    """
-
-    digest: str
-    current: bool
-
-
-def state_of(snapshot: Snapshot) -> State | None:
-    """The state of the files of an index, of the folders that hold them, and of the ignore files of its roots.
+def state_of(snapshot: Snapshot) -> str:
+    """The state of the files of an index, of the folders that hold them, and of the ignore files of its roots, as a
+    digest; "" where they are as the index read them, and nothing beside them is new.
 
     A new file is seen by the folder that holds it, so not in a folder without a file of the index. What was read from
-    git's objects is not looked at. None where an index is not to be updated: one that is not trusted, not complete,
+    git's objects is not looked at. "" also where an index is not to be updated: one that is not trusted, not complete,
     read-only, too large, or without its sources.
     """
     roots, counts = snapshot.roots, snapshot.description.counts
     fit = counts.get("files", 0) <= MOST_FILES and PENDING not in counts and os.access(snapshot.folder, os.W_OK)
     if not (fit and roots and all(root.exists() for root in roots)):
-        return None
+        return ""
     archives: dict[str, str] = {}
     stamps, folders, current = list[str](), set[str](), True
     expected, began = _stamps(snapshot)
@@ -62,7 +48,7 @@ def state_of(snapshot: Snapshot) -> State | None:
         stamps.append(now)
         current &= now == stamp
     if not any(stamps):  # the index was copied without its sources
-        return None
+        return ""
     folders |= _above(folders, {str(root) for root in roots})
     ignores = [_stamp(f"{root}{os.sep}{name}") or "" for root in roots for name in _IGNORE_FILES]
     edited = any(int(time) >= began for stamp in ignores for time in stamp.split(":")[1:])
@@ -70,26 +56,26 @@ def state_of(snapshot: Snapshot) -> State | None:
     if current and not edited:
         known = expected.keys() | folders | {str(snapshot.folder.resolve())}
         if not any(time >= began and _has_new(folder, known, began) for folder, time in times.items()):
-            return State("", current=True)
+            return ""
     text = json.dumps([stamps, sorted(times.items()), ignores])
-    return State(blake2b(text.encode(), digest_size=16).hexdigest(), current=False)
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def known_changes(snapshot: Snapshot, state: State) -> int | None:
+def known_changes(snapshot: Snapshot, state: str) -> int | None:
     """How many files had changed when they were compared in this state; None where they were not."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         seen = json.loads(read_regular(snapshot.folder / SEEN, _SEEN_BYTES, follow=False))
-        if seen["state"] == state.digest and seen["snapshot"] == snapshot.description.number:
+        if seen["state"] == state and seen["snapshot"] == snapshot.description.number:
             return int(seen["changed"])
     return None
 
 
-def remember(snapshot: Snapshot, state: State, changed: int) -> None:
+def remember(snapshot: Snapshot, state: str, changed: int) -> None:
     """Let `known_changes` answer; without effect where that cannot be written or the index has changed meanwhile."""
     with suppress(OSError):
         number = snapshot.description.number
         if read_description(snapshot.folder).number == number:
-            content = {"state": state.digest, "snapshot": number, "changed": changed}
+            content = {"state": state, "snapshot": number, "changed": changed}
             replace_file(snapshot.folder / SEEN, json.dumps(content))
 
 
@@ -144,15 +130,7 @@ def _above(folders: Iterable[str], roots: Collection[str]) -> set[str]:
 
 def _has_new(folder: str, known: Collection[str], began: int) -> bool:
     """Whether a folder holds something unknown that was made, renamed or changed since reading began."""
-    return any(entry.path not in known and entry.name != ".git" and _changed(entry) >= began for entry in _scan(folder))
-
-
-def _scan(folder: str) -> Iterator[os.DirEntry[str]]:
-    with suppress(OSError), os.scandir(folder) as entries:
-        yield from entries
-
-
-def _changed(entry: os.DirEntry[str]) -> int:
-    with suppress(OSError):
-        return entry.stat(follow_symlinks=False).st_ctime_ns
-    return 0
+    with suppress(OSError), os.scandir(folder) as entries:  # what fails here is seen by the next query
+        unknown = (entry for entry in entries if entry.path not in known and entry.name != ".git")
+        return any(entry.stat(follow_symlinks=False).st_ctime_ns >= began for entry in unknown)
+    return False

@@ -12,19 +12,16 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ncs.storage.arrays import ArrayTable, are_below, are_offsets, distinct, gather_several, offsets_of, values_of
-from ncs.storage.words import WordTable, batch_words
+from ncs.storage.arrays import ArrayTable, are_below, are_offsets, both, distinct, gather_several, offsets_of, values_of
+from ncs.storage.words import BatchWords, WordTable, batch_words
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary, merge
-from ncs.types import Document, Field
+from ncs.types import Document, Field, Mask, Rows
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ncs.storage.snapshot import Snapshot
-    from ncs.storage.words import BatchWords
-    from ncs.types import Mask, Rows
 
 USES, DEFINITIONS = "uses", "definitions"
 """Folders of a segment."""
@@ -252,7 +249,7 @@ class Definitions:
             weights += np.where(scopes == 0, UNSCOPED, 0.0)
         if not symbol.certain:
             weights = weights * UNCERTAIN
-        if (mask := self._snapshot.allowed(allowed)) is not None:
+        if (mask := both(allowed, self._snapshot.live)) is not None:
             weights, rows = weights[mask[rows]], rows[mask[rows]]
         order = np.argsort(rows, kind="stable")
         return rows[order], weights[order]

@@ -11,22 +11,19 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.errors import BROKEN, IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion, NcsError, damaged
 from ncs.files import JSON_BYTES, read_regular
 from ncs.messages import NO_INDEX, UNUSABLE
-from ncs.storage.arrays import both, load_array
+from ncs.storage.arrays import load_array
 from ncs.storage.checks import check_values
 from ncs.storage.files import FILES
 from ncs.storage.trust import check_place, distrust, roots_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ncs.types import Mask
+from ncs.types import Mask
 
 T = TypeVar("T")
 
@@ -214,10 +211,6 @@ class Snapshot:
         """Number of live documents."""
         return len(self) if self.live is None else int(np.count_nonzero(self.live))
 
-    def allowed(self, mask: Mask | None) -> Mask | None:
-        """A mask without tombstones; None if all rows are allowed."""
-        return both(mask, self.live)
-
     def close(self) -> None:
         """Release its files; nothing can be opened from it afterwards."""
         for hold in self._holds:
@@ -346,17 +339,12 @@ def find_index(start: Path) -> Path:
         if (index / SNAPSHOT).is_file():
             check_place(index)
             return index
-        if _is_inner_work_tree(folder):
-            raise _not_found(f"in {folder}, which is a work tree of its own")
+        if (folder / ".git").is_file():
+            from ncs.sources.repositories import is_inner_work_tree  # nearly no query needs it
+
+            if is_inner_work_tree(folder):
+                raise _not_found(f"in {folder}, which is a work tree of its own")
     raise _not_found(f"in {start} or above")
-
-
-def _is_inner_work_tree(folder: Path) -> bool:
-    if not (folder / ".git").is_file():
-        return False
-    from ncs.sources.repositories import is_inner_work_tree  # nearly no query needs it
-
-    return is_inner_work_tree(folder)
 
 
 def _not_found(where: str, sources: str = ".") -> IndexNotFound:

@@ -14,21 +14,18 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.errors import BadInput, check_k, damaged, reading, unknown
 from ncs.files import read_json, save_array
 from ncs.storage.arrays import both, gather, load_array, offsets_of, top_rows
+from ncs.storage.snapshot import Snapshot
+from ncs.types import Mask, Matrix, Rows
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ncs.storage.snapshot import Snapshot
-    from ncs.types import Mask, Matrix, Rows
-
-    Scores = NDArray[np.float32]
+Scores = NDArray[np.float32]
 
 Kind = Literal["exact", "pq"]
 Choice = Literal["auto", "exact", "pq"]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -15,16 +15,13 @@ from ncs.storage.arrays import are_below, are_offsets, gather, gather_several, l
 from ncs.text.spelling import WordList
 from ncs.text.stems import Stems
 from ncs.text.vocabulary import Vocabulary, merge
-from ncs.types import FIELDS, Field
+from ncs.types import FIELDS, Field, Ids, Mask, Rows
 
 if TYPE_CHECKING:
-    from typing import IO
-
     from ncs.storage.snapshot import Snapshot
-    from ncs.types import Ids, Mask, Rows
 
-    BatchWords = tuple[Sequence[str], Ids, Ids]
-    """Documents as `WordTableBuilder.add` takes them."""
+BatchWords = tuple[Sequence[str], Ids, Ids]
+"""Documents as `WordTableBuilder.add` takes them."""
 
 IDS, OFFSETS = "words.ids.npy", "words.offsets.npy"
 CHUNK = 1 << 20

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import Stemmer
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ncs.text.vocabulary import Vocabulary
-
+from ncs.text.vocabulary import Vocabulary
 
 _of_thread = threading.local()
 """A stemmer, which must not serve two threads, and remembers the stems of 10,000 words."""

@@ -8,15 +8,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncs.errors import reading
 from ncs.files import SMALL_BYTES, map_array, open_regular, save_array
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 NEWLINE = ord("\n")
 SEARCHED = 200

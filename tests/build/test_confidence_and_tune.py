@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ncs.build import tune
-from ncs.build.synthetic_queries import MAX_QUERIES, synthetic_queries
+from ncs.build.head_weight import MAX_QUERIES, synthetic_queries
 from ncs.cli.main import app
 from ncs.errors import BadInput
 from ncs.index import Index

@@ -19,9 +19,7 @@ from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexBusy, IndexNotFound, IndexVersion, StoreLost
 from ncs.index import Index
 from ncs.scale import milvus as store
-from ncs.scale import publish
-from ncs.scale.milvus import MilvusIndex, Target, connected, key_range
-from ncs.scale.publish import Publication
+from ncs.scale.milvus import MilvusIndex, Publication, Target, connected, key_range
 from ncs.storage.commit import open_writer
 from tests import gitrepo
 from tests.command import ncs
@@ -216,11 +214,11 @@ import os, signal, sys
 from pathlib import Path
 from pymilvus import MilvusClient
 from ncs.index import Index
-from ncs.scale import publish
+from ncs.scale import milvus as store
 from ncs.scale.milvus import Target
 
 folder, target, name, number = Path(sys.argv[1]), Target.of(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-call, publish.BATCH = getattr(MilvusClient, name), 5
+call, store.BATCH = getattr(MilvusClient, name), 5
 def killed(self, *arguments, **options):
     global number
     number -= 1
@@ -228,7 +226,7 @@ def killed(self, *arguments, **options):
         os.kill(os.getpid(), signal.SIGKILL)
     return call(self, *arguments, **options)
 setattr(MilvusClient, name, killed)
-publication = publish.Publication(folder, target)
+publication = store.Publication(folder, target)
 Index.update(folder, before_commit=publication.before_commit)[0].close()
 publication.finish()
 """
@@ -240,7 +238,7 @@ publication.finish()
 def test_an_update_that_is_killed_anywhere_is_finished_by_the_next(
     milvus: str, tmp_path: Path, call: str, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publish, "BATCH", 5)
+    monkeypatch.setattr(store, "BATCH", 5)
     stored = Stored(tmp_path, milvus, repositories=40)
     shutil.rmtree(stored.src / "r2")
     sources(tmp_path / "more", 7, 3)

@@ -10,7 +10,7 @@ import pytest
 from ncs.index import Index
 from ncs.search.hybrid import Settings, Weights, of_kind
 from ncs.search.question import Expansion, Kind, expand, read_intent
-from ncs.storage.postings_builder import build
+from ncs.storage.postings import build
 from ncs.text.stems import stem, stem_all
 from ncs.types import FIELDS
 from tests.words import table

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from ncs.errors import BadInput, IndexBusy, IndexFolderError, NcsError
+from ncs.storage.arrays import both
 from ncs.storage.commit import open_writer
 from ncs.storage.snapshot import SEGMENTS, open_snapshot, read_description
 from ncs.workers import Workers
@@ -67,7 +68,7 @@ def test_an_update_keeps_the_old_segments_and_adds_tombstones(tmp_path: Path) ->
     with open_snapshot(tmp_path, lambda snapshot: snapshot, verify=True) as snapshot:
         assert snapshot.tombstones.tolist() == [[1, 0]]
         assert (text_of(snapshot), len(snapshot), snapshot.documents) == ("two", 6, 5)
-        allowed = snapshot.allowed(np.arange(6) % 2 == 0)
+        allowed = both(np.arange(6) % 2 == 0, snapshot.live)
         assert allowed is not None
         assert np.flatnonzero(allowed).tolist() == [2, 4]
 

@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ncs.errors import IndexDamaged, NcsError
-from ncs.storage.documents import DocumentTable, unpack_bodies
-from ncs.storage.documents_writer import StoreWriter, pack, pack_body
+from ncs.storage.documents import DocumentTable, StoreWriter, pack, pack_body, unpack_bodies
 from ncs.storage.filters import Filters
 from ncs.types import Document, Field, Location
 

@@ -76,7 +76,7 @@ def test_the_recipe_makes_a_head_from_repositories_and_resumes(repositories: Pat
         words, rows = index.word_table(), np.arange(len(index))
         postings = index._bm25().postings
         tokens = _tokens(trained, index)
-        impacts, _ = impacts_of(words, tokens, float(postings.lengths().mean()))
+        impacts, _ = impacts_of(words, tokens, float(postings.tables[0].lengths.mean()))
         query = "delete record"
         ids = trained.query_ids(query)
         cosines = trained.code.bags(impacts) @ trained.encode_queries([query])[0]
