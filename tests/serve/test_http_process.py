@@ -136,7 +136,7 @@ def test_a_damaged_snapshot_is_named_and_the_old_one_goes_on(folder: Path, tmp_p
             for process in (kills := search_processes(server)):
                 process.kill()
             until(lambda kills=kills: not any(map(searches, kills)))  # type: ignore[misc]
-            assert get(server, SEARCH).json()["hits"]  # of a process that has never seen the snapshot whole
+            until(lambda: "hits" in get(server, SEARCH).json())  # of a process that has never seen the snapshot whole
             assert 'ncs_index_problem{index="demo"} 1.0' in get(server, "/metrics").text
             put(folder / "snapshot.json", whole, tmp_path)
             until(lambda: state(server)["problem"] is None)

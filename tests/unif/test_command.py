@@ -73,4 +73,4 @@ def test_training_without_torch_names_the_command_to_type(tmp_path: Path) -> Non
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "ncs: training needs torch: pip install 'neural-code-search[unif]'\n"
+    assert done.stderr == "ncs: training needs torch; pip install 'neural-code-search[unif]'\n"
