@@ -217,9 +217,9 @@ def at_work(cluster: Cluster) -> subprocess.Popen[bytes]:
 
 
 def too_large(folder: Path) -> Path:
-    """What is not read in 150 MB."""
+    """What is not read in 120 MB."""
     rng = random.Random(3)
-    for number in range(24):
+    for number in range(14):
         lines = [f"def f{number}_{i}(x):\n    return g{rng.random()}(x, {rng.random()})\n" for i in range(9_000)]
         gitrepo.write(folder, {f"f{number}.py": "".join(lines)})
     return folder
@@ -230,7 +230,7 @@ def test_a_repository_that_needs_more_memory_than_two_workers_have_is_left_out_a
     root = beside_good(tmp_path / "repos")
     gitrepo.git(too_large(root / "large"), "init", "--quiet")
     with running(0) as small:
-        small.start_worker(memory="150MB")
+        small.start_worker(memory="120MB")
         names, skipped = read(small, root)
     assert names == ["good"]
     assert skipped.unreadable == ["large"]
@@ -240,7 +240,7 @@ def test_a_repository_that_needs_more_memory_than_two_workers_have_is_left_out_a
 @pytest.mark.slow
 def test_a_job_that_failed_on_one_worker_is_done_by_another(tmp_path: Path) -> None:
     with running(0) as small:
-        small.start_worker(memory="150MB")
+        small.start_worker(memory="120MB")
         with connected(small.address) as client:
             tasks = Tasks(client, job_settings(request(), []), 4 * LONG)
             tasks.submit(Part(str(too_large(tmp_path / "large")), (0,)))
