@@ -1,4 +1,4 @@
-"""`ncs build`, `update`, `watch` and `map`: an index made from source trees, kept up to date, and drawn."""
+"""`ncs build`: an index from source trees."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer import Argument, Option
 
 from ncs.build.memory import size_of
 from ncs.cli.info import counts_text, documents_text, skipped_text
-from ncs.cli.options import IndexOption, Quiet, Store, Workers, index_folder, without_none
+from ncs.cli.map import draw_map
+from ncs.cli.options import Quiet, Store, Workers, index_folder, without_none
 from ncs.console import count, say, tracker
 from ncs.errors import BadInput
-from ncs.exit_status import INTERRUPTED
 
 if TYPE_CHECKING:
     from ncs.build.request import BeforeCommit
@@ -205,77 +204,3 @@ def _summarize(description: Description, folder: Path, verbose: bool) -> None:
             for path in counts[kind]:
                 say(f"{kind[:-6]}: {path}")
     say('search it: ncs query "..."' + ("" if folder.name == ".ncs" else f" -i {folder}"))
-
-
-def update(
-    index: IndexOption = None,
-    retrain: Annotated[bool, Option("--retrain", help="Learn word vectors again, too.")] = False,
-    compact: Annotated[
-        bool, Option("--compact", help="Write one segment with new statistics, as a build does.")
-    ] = False,
-    workers: Workers = None,
-    store: Store = None,
-    quiet: Quiet = False,
-    verbose: Annotated[bool, Option("-v", "--verbose", help="List new, changed and removed files.")] = False,
-) -> None:
-    """Bring an index up to date with its sources; only files that changed are read.
-
-    Example: ncs update
-    """
-    from ncs.index import Index
-    from ncs.learn.embeddings import retraining_advice
-
-    folder = index_folder(index)
-    with publishing(folder, store, quiet=quiet) as before_commit:
-        updated, changes = Index.update(
-            folder,
-            retrain=retrain,
-            compact=compact,
-            workers=workers,
-            track=tracker(quiet),
-            before_commit=before_commit,
-        )
-        updated.close()
-        if quiet:
-            return
-        documents = documents_text(updated.description.counts)
-        say(f"{changes}, {count(changes.unchanged, 'file')} unchanged; {documents}")
-        if advice := retraining_advice(updated.description):
-            say(f"note: {advice}")
-        for kind, paths in changes.kinds.items() if verbose else ():
-            for path in paths:
-                say(f"{kind}: {path}")
-
-
-def watch(index: IndexOption = None, quiet: Quiet = False) -> None:
-    """Keep the index up to date while files are edited, until ctrl-c.
-
-    Example: ncs watch; from then on ncs query finds what was saved a moment ago
-    """
-    from ncs.build.watch import watch as follow
-
-    try:
-        follow(index_folder(index), (lambda line: None) if quiet else say)
-    except KeyboardInterrupt:
-        say("stopped watching")
-        raise typer.Exit(INTERRUPTED) from None
-
-
-def draw_map(
-    index: IndexOption = None,
-    points: Annotated[
-        int | None, Option(min=5, help="How many documents to draw, sampled.", show_default="20000")
-    ] = None,
-    seed: Annotated[int | None, Option(min=0, max=(1 << 32) - 1, help="Of the sample and the picture.")] = None,
-    quiet: Quiet = False,
-) -> None:
-    """Draw the index as a picture of its document vectors, for the page of `ncs serve`.
-
-    Example: ncs map -i .ncs
-    """
-    from ncs.build.map import make_map
-
-    folder = index_folder(index)
-    project_map = make_map(folder, **without_none(points=points, seed=seed))
-    if not quiet:
-        say(f"{len(project_map.rows):,} points in {folder}; see them with: ncs serve -i {folder}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ncs.cli.paths import from_here
 from ncs.console import count, is_fancy, one_line, rich_console, say, show_json, show_text, visible
 from ncs.errors import BadInput, unknown
 from ncs.search.explain import query_lines, reasons_lines
@@ -45,7 +45,6 @@ FORMATS = ("table", "plain", "json", "jsonl", "vimgrep", "paths")
 COLORS = ("auto", "always", "never")
 PLAIN_WIDTH = 80
 """Columns of explanations where stdout is not a terminal."""
-COPIES = ("copies", "near_copies")
 
 
 def choose_format(
@@ -261,28 +260,3 @@ def vimgrep_lines(hit: Mapping[str, Any], locator: SourceLocator, names: Sequenc
     texts = [(source.line + below, source.lines[below], at) for below, at in places]
     path = from_here(source.path)
     return [f"{path}:{line}:{len(text[:at].encode()) + 1}:{visible(text.rstrip())}" for line, text, at in texts]
-
-
-def from_here(path: Path) -> str:
-    """An absolute path relative to the working directory; as it is where they have only the root in common."""
-    here = Path.cwd()
-    return str(path) if path.parts[1:2] != here.parts[1:2] else os.path.relpath(path, here)
-
-
-def with_files(answer: Answer, snapshot: Snapshot, hits: str = "hits") -> Answer:
-    """The answer with `file` beside each `path` of its hits: the file from here, None where it is not on disk.
-
-    hits: the key of the hits.
-    """
-    locator = locator_of(snapshot)
-
-    def located(place: Mapping[str, Any]) -> dict[str, Any]:
-        file = locator.path_of(place["repository"], place["path"])
-        with_file: dict[str, Any] = {}
-        for key, value in place.items():
-            with_file[key] = [located(each) for each in value] if key in COPIES else value
-            if key == "path":
-                with_file["file"] = from_here(file) if file else None
-        return with_file
-
-    return {**answer, hits: [located(hit) for hit in answer[hits]]}

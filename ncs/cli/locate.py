@@ -10,7 +10,8 @@ from typer import Argument, Option
 
 from ncs.cli import options
 from ncs.cli.current import open_current
-from ncs.cli.hits import choose_format, show, with_files
+from ncs.cli.hits import choose_format, show
+from ncs.cli.paths import with_files
 from ncs.errors import SourceError
 from ncs.files import open_regular
 from ncs.search.question import MAX_QUERY

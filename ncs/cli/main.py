@@ -35,8 +35,8 @@ EXIT_STATUS = (
 )
 COMMANDS = {
     "build": "build:build",
-    "update": "build:update",
-    "watch": "build:watch",
+    "update": "update:update",
+    "watch": "update:watch",
     "query": "query:query",
     "locate": "locate:locate",
     "similar": "query:similar",
@@ -45,10 +45,10 @@ COMMANDS = {
     "info": "info:info",
     "words": "info:words",
     "doctor": "doctor:doctor",
-    "map": "build:draw_map",
+    "map": "map:draw_map",
     "eval": "evaluate:eval_queries",
     "evaluate": "evaluate:evaluate",
-    "tune": "evaluate:tune",
+    "tune": "tune:tune",
     "annotate": "evaluate:annotate",
     "train": "train:train",
     "explain-attention": "train:explain_attention",

@@ -11,7 +11,8 @@ from typer import Argument, Option
 
 from ncs.cli import options
 from ncs.cli.current import open_current
-from ncs.cli.hits import choose_format, show, with_files
+from ncs.cli.hits import choose_format, show
+from ncs.cli.paths import with_files
 from ncs.console import say
 from ncs.errors import BadInput
 from ncs.search.locate_source import locator_of, places_in

@@ -11,7 +11,8 @@ from typer import Argument, Option
 
 from ncs.cli import options
 from ncs.cli.current import open_current
-from ncs.cli.hits import choose_format, link_to, show, with_files
+from ncs.cli.hits import choose_format, link_to, show
+from ncs.cli.paths import with_files
 from ncs.console import one_line, rich_console, show_json, show_text
 from ncs.search.highlight import name_marks
 from ncs.search.locate_source import locator_of

@@ -26,7 +26,7 @@ def light_background() -> bool:
 
 
 def place(hit: Mapping[str, Any]) -> str:
-    """path:line; the path opens from the working directory where `ncs.cli.hits` found its file, else it is
+    """path:line; the path opens from the working directory where `ncs.cli.paths` found its file, else it is
     repository/path.
     """
     return one_line(f"{hit.get('file') or '/'.join((hit['repository'], hit['path']))}:{hit['start_line']}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ncs.cli.hits import from_here
+from ncs.cli.paths import from_here
 from ncs.index import Index
 from tests import corpus, gitrepo
 from tests.command import invoke
