@@ -58,7 +58,10 @@ def ask(
     chosen = Filters(**filters)
     listing = bool(chosen.regexp) and not text.strip()
     results = index.results(text, k, ranker=ranker, filters=chosen, unfold=unfold, explain=explain, files=files)
-    weights, trace, intent = _weights(index, ranker, results.ranking, text), read_trace(text), results.ranking.intent
+    ranking, intent = results.ranking, results.ranking.intent
+    title = ranking.analysis.title if ranking.analysis else ""
+    query = title or text
+    weights, trace = _weights(index, ranker, ranking, query), read_trace(query)
     hits, matches = [], _matches(results.hits, chosen.regexp)
     for hit, stems, texts in zip(results.hits, weights, matches, strict=True):
         first = [line - hit.document.start_line for line in lines_of(trace, hit.document.location)]
@@ -66,13 +69,12 @@ def ask(
             first += message_lines(hit.document.code, trace.message)
         if code and intent:
             first = [*lines_with(hit.document.code, intent.phrases), *first]
-        hits.append(hit_as_dict(hit, text, code=code, weights=stems, first=first, matches=texts))
+        hits.append(hit_as_dict(hit, query, code=code, weights=stems, first=first, matches=texts))
     if results.explanation:
         for shown, explanation in zip(hits, results.explanation.hits, strict=True):
             shown["explanation"] = explanation
-    title = results.ranking.analysis.title if results.ranking.analysis else ""
-    unknown = {} if intent and intent.kind == "message" else index.unknown_words(title or text)  # it has values in it
-    notes = [*cautions(index), *_notes(title or text, unknown, results, listing=listing)]
+    unknown = {} if intent and intent.kind == "message" else index.unknown_words(query)  # it has values in it
+    notes = [*cautions(index), *_notes(query, unknown, results, listing=listing)]
     if title:
         notes.append(messages.REPORT)
     if listing and len(hits) == k < results.searched:
