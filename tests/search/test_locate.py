@@ -201,6 +201,7 @@ def test_a_report_as_a_query_is_asked_by_its_title(project: Path) -> None:
     assert [hit["id"] for hit in report["hits"]] == [hit["id"] for hit in title["hits"]]
     assert [hit["matched"] for hit in report["hits"]] == [hit["matched"] for hit in title["hits"]]
     assert report["notes"][-1].startswith("searched for the title of this report only")
+    assert report["hits"][0]["path"] == "src/shop/cart.py"
     assert report["hits"][0]["name"] == "total_of"
 
 
