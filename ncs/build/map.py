@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncs.console import count
-from ncs.errors import BROKEN, BadInput, IndexDamaged, MissingExtra
+from ncs.errors import BROKEN, BadInput, IndexDamaged, needing
 from ncs.files import map_array, read_json, save_array
 from ncs.storage.arrays import are_below
 from ncs.storage.commit import open_writer
@@ -151,8 +151,6 @@ def _scaled(points: NDArray[np.float64]) -> NDArray[np.uint16]:
 
 
 def _tsne() -> Any:
-    try:
+    with needing("a map", "map"):
         from openTSNE import TSNE
-    except ImportError as error:
-        raise MissingExtra("a map needs openTSNE; pip install 'neural-code-search[map]'") from error
     return TSNE

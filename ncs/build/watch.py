@@ -12,7 +12,7 @@ from ncs.build.request import Changes, request_of
 from ncs.build.update import update
 from ncs.config import BuildConfig
 from ncs.console import count
-from ncs.errors import IndexBusy, MissingExtra, NcsError
+from ncs.errors import IndexBusy, NcsError, needing
 from ncs.learn.embeddings import retraining_advice
 from ncs.storage.snapshot import DEFAULT_NAME, read_description
 
@@ -34,10 +34,8 @@ def watch(folder: Path, say: Say, *, stop: Event | None = None) -> None:
     It is updated once at the start. Every update with changes and every failure is one line for `say`; a failed update
     is retried. Raises MissingExtra, what Index.load raises, and NcsError where the system cannot watch more folders.
     """
-    try:
+    with needing("ncs watch", "watch"):
         import watchfiles
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"ncs watch needs {error.name}; pip install 'neural-code-search[watch]'") from error
     stop, follower = stop or Event(), Follower(folder, say)
     say(follower.greeting())
     while not stop.is_set():
