@@ -71,7 +71,7 @@
 
 (init_declarator declarator: (identifier) @function.name value: (lambda_expression)) @function
 
-((function_definition !type declarator: (function_declarator declarator: (identifier) @_test)) @test
+((function_definition !type declarator: (function_declarator declarator: (identifier) @_test parameters: (_) @test.title)) @test
   (#match? @_test "^(TYPED_)?TEST(_F|_P|_CASE|_METHOD)?$|^BOOST_(AUTO|FIXTURE)_TEST_CASE$"))
 
 (class_specifier name: (_) @class.name body: (_)) @class

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 from typing import Generic, TypeVar
 
 from ncs.errors import NcsError, SourceError
@@ -23,12 +23,10 @@ from ncs.workers import TaskKilled, Workers
 
 T = TypeVar("T")
 
-CHUNK_FILES, CHUNK_BYTES = 100, 500_000
-"""The size of a chunk: at most a quarter of a second is waited for the last one. With single files a third of the time
+CHUNK_FILES, CHUNK_BYTES = 100, 200_000
+"""The size of a chunk: small, so that small projects keep all processes busy; with single files a third of the time
 goes into communication.
 """
-SMALL = 2_000_000
-"""Bytes of input below which starting more than one process costs more than it saves."""
 TAME = 2_000
 """Tokens of a file that cannot need much memory. In errors tree-sitter takes up to 90 bytes for each pair of nested
 tokens: 350 MB for so many, 9 GB for 10,000.
@@ -68,24 +66,16 @@ def extract_files(
 
     outside: classes and top-level code too. finish: runs in the process that made the documents, and only its
     result is sent, so it must be a function of an importable module (or a functools.partial of one). workers:
-    processes, one a core by default. Of little input TAME files are read here and the others in one process; all are
-    read here in a process that has limits already. Files that nothing reads (ncs.extract.readers) have no documents.
+    processes, one a core by default. A single chunk of TAME files is read here, and so is everything in a process that
+    has limits already. Files that nothing reads (ncs.extract.readers) have no documents.
     """
-    workers = workers or os.cpu_count() or 1
     read_chunk = partial(_read_chunk, frontend=frontend, outside=outside, finish=finish)
     chunks = _chunks(files)
-    first: list[list[SourceFile]] = []
-    size = 0
-    if multiprocessing.current_process().daemon:
-        yield from map(read_chunk, chunks)
-        return
-    for chunk in chunks:
-        first.append(chunk)
-        size += sum(len(file.data) for file in chunk)
-        if size >= SMALL:
-            yield from _in_processes(chain(first, chunks), workers, read_chunk)
-            return
-    yield from _beside_a_process(list(chain.from_iterable(first)), read_chunk)
+    first = list(islice(chunks, 2))
+    if multiprocessing.current_process().daemon or (len(first) == 1 and all(map(_is_tame, first[0]))):
+        yield from map(read_chunk, chain(first, chunks))
+    else:
+        yield from _in_processes(chain(first, chunks), workers or os.cpu_count() or 1, read_chunk)
 
 
 def _is_tame(file: SourceFile) -> bool:
@@ -139,29 +129,13 @@ def _in_processes(
     The files of a chunk whose process died are read one by one; where one is the end of its process again, it failed.
     """
     waiting: deque[tuple[list[SourceFile], Future[Extraction[T]]]] = deque()
-    with _processes(workers, read_chunk) as pool:
+    with Workers(workers, memory=MEMORY, initialize=_prepare, arguments=(pickle.dumps(read_chunk),)) as pool:
         while True:
             for chunk in islice(chunks, 2 * workers - len(waiting)):
                 waiting.append((chunk, pool.submit(read_chunk, chunk, seconds=CHUNK_SECONDS)))
             if not waiting:
                 return
             yield from _results(*waiting.popleft(), pool, read_chunk)
-
-
-def _beside_a_process(
-    files: list[SourceFile], read_chunk: Callable[[list[SourceFile]], Extraction[T]]
-) -> Iterator[Extraction[T]]:
-    """Tame files are read here while a process, if there are others, starts and reads those."""
-    runs = [(tame, list(run)) for tame, run in groupby(files, _is_tame)]
-    with _processes(1, read_chunk) as pool:
-        futures = [None if tame else pool.submit(read_chunk, run, seconds=CHUNK_SECONDS) for tame, run in runs]
-        here = [read_chunk(run) for tame, run in runs if tame][::-1]
-        for (_, run), future in zip(runs, futures, strict=True):
-            yield from [here.pop()] if future is None else _results(run, future, pool, read_chunk)
-
-
-def _processes(count: int, read_chunk: Callable[[list[SourceFile]], Extraction[T]]) -> Workers:
-    return Workers(count, memory=MEMORY, initialize=_prepare, arguments=(pickle.dumps(read_chunk),))
 
 
 def _results(

@@ -77,6 +77,7 @@ _BLANK, _NO_BODY = b" \t\r\n\f\0", (b"...", b":", b"pass")
 _TEST_ATTRIBUTES = frozenset(b"Fact Theory Test TestCase TestCaseSource TestMethod DataTestMethod".split())
 """Of C# and PHP. A method may have a hundred attributes: another pattern for each would exceed MATCHES."""
 _SPACED_BRACKET = re.compile(rb" \(")
+_WORD = re.compile(rb"\w+")
 _CACHE_SIZE, _MAX_CACHED = 200_000, 100
 """Names in the cache before it is emptied, and bytes of the longest, so that memory stays flat."""
 
@@ -332,6 +333,9 @@ def _scopes(source: bytes, captures: Captures, language: Language, preambles: Ma
     if "decorated" in captures:
         starts = ([start for start, _ in _spans(captures, what)] for what in ("decorated.definition", "decorated"))
         decorated = dict(zip(*starts, strict=False))
+    titles = {}  # `TEST(Queue, PopsInOrder)` has the name Queue.PopsInOrder
+    for (start, _), (a, b) in zip(_spans(captures, "test"), _spans(captures, "test.title"), strict=False):
+        titles[start] = b".".join(_WORD.findall(source, a, b)).decode("utf-8", "replace")
     scopes = []
     for kind in (*language.kinds, CLASS, "scope"):
         if kind not in captures:
@@ -348,7 +352,7 @@ def _scopes(source: bytes, captures: Captures, language: Language, preambles: Ma
                 name = name.partition("<")[0].rpartition(".")[2].strip()
                 scopes.append((start, end, CLASS if kind == CLASS else "", name))
             else:
-                scopes.append((decorated.get(start, start), end, kind, name))
+                scopes.append((decorated.get(start, start), end, kind, titles.get(start) or name))
     scopes.sort(key=lambda scope: (scope[0], -scope[1], *scope[2:]))
     return _join_equations(source, scopes) if language.equations else scopes
 

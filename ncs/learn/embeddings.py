@@ -35,6 +35,8 @@ LEAST_DOCUMENTS = 5
 """What a word must stand in to be compared: all words that stand in one document alone have the same vector."""
 PAIRS, CHANCE = 10_000, 0.99
 """Random pairs of words, and the share of them that a neighbor must be more similar than."""
+ROUNDING = 0.001
+"""A smaller cosine is of rounding, which differs from one kind of processor to the next."""
 
 
 def choose(
@@ -138,7 +140,7 @@ class Embeddings:
         similarity = unit[learned] @ unit[id]
         similarity[learned == id] = -2
         order = np.argsort(-similarity, kind="stable")[:n].tolist()
-        chance = np.quantile(pairs, CHANCE)
+        chance = max(float(np.quantile(pairs, CHANCE)), ROUNDING)
         return [(vocabulary.word(int(learned[i])), float(similarity[i])) for i in order if similarity[i] > chance]
 
 

@@ -51,7 +51,6 @@ def refuses(documents: list[Document]) -> int:
 @pytest.fixture
 def files(monkeypatch: pytest.MonkeyPatch) -> list[SourceFile]:
     """A megabyte, enough for several processes: the standard library, two files with errors around one nobody reads."""
-    monkeypatch.setattr(pool, "SMALL", 200_000)
     monkeypatch.setattr(pool, "CHUNK_BYTES", 100_000)
     odd = [
         SourceFile("odd", "Broken.java", b"class A { void whole() { go(); } void half() { if ("),

@@ -103,7 +103,7 @@ CASES = [
         "cpp",
         "TEST(Door, opens) { f(); }\nTYPED_TEST(Door, shuts) { f(); }\nint TEST_ALL(int n) { return n; }\n"
         "bool test_connection(int n) { return n; }",
-        "TEST TYPED_TEST",
+        "Door.opens Door.shuts",
     ),
     ("elixir", 'defmodule A do\n  test "opens" do\n    f()\n  end\n  def test_it(x), do: x\nend', "opens"),
     ("zig", 'test "opens" { f(); }\nfn test_it() void { f(); }', "opens"),
