@@ -14,11 +14,9 @@ from ncs.index import Index, Results
 from ncs.learn.confidence import is_confident, likelihood
 from ncs.learn.embeddings import LEAST_DOCUMENTS
 from ncs.search.highlight import excerpt, marked_lines, matched_words, message_lines, query_stems, text_marks
-from ncs.search.locate import reasons_of
 from ncs.search.locate_source import locator_of
 from ncs.search.phrases import lines_with
 from ncs.search.ranking import Ranking
-from ncs.search.report import read_report
 from ncs.search.traces import lines_of, read_trace
 from ncs.storage.filters import Filters
 from ncs.storage.snapshot import FORMAT, PENDING
@@ -160,6 +158,9 @@ def locate(index: Index, report: str, k: int = 10, *, code: bool = False, **filt
     A hit is the best function of a file, and has reasons (sentences for people), signals (name -> what it adds to the
     score) and more: the other good functions of the file, with name and lines.
     """
+    from ncs.search.locate import reasons_of  # their patterns take milliseconds
+    from ncs.search.report import read_report
+
     read = read_report(report)
     title, weights = read.title, index.idf(tokenize(read.title))
     hits = []
