@@ -17,6 +17,8 @@ from ncs.errors import reading
 from ncs.files import SMALL_BYTES, map_array, open_regular, save_array
 
 NEWLINE = ord("\n")
+CACHED = 1_000
+"""Lookups that are kept: a query asks for its words again and again."""
 SEARCHED = 200
 """A word looked up in the file costs as much as reading so many words of it."""
 
@@ -31,6 +33,7 @@ class Vocabulary:
     def __init__(self, text: bytes | mmap.mmap, starts: NDArray[np.int64]) -> None:
         self._text = text
         self._starts = starts
+        self._ids: dict[str, int | None] = {}
 
     @classmethod
     def of(cls, words: Iterable[str]) -> Vocabulary:
@@ -74,9 +77,15 @@ class Vocabulary:
 
     def id(self, word: str) -> int | None:
         """The id of a word, None where it is unknown."""
-        line = word.encode(errors="replace")
-        id = self.first_from(line)
-        return id if id < len(self) and self._line(id) == line else None
+        id = self._ids.get(word, -1)
+        if id == -1:
+            line = word.encode(errors="replace")
+            first = self.first_from(line)
+            id = first if first < len(self) and self._line(first) == line else None
+            if len(self._ids) >= CACHED:
+                self._ids.clear()
+            self._ids[word] = id
+        return id
 
     def ids_of(self, words: Collection[str]) -> NDArray[np.int32]:
         """The ids of some words, -1 for those that are unknown.
