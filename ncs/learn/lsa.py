@@ -26,8 +26,11 @@ def train(words: WordTable, config: LsaConfig) -> Matrix:
     """Vectors [len(vocabulary), d], d <= dim: each word's row of the right singular vectors of the TF-IDF matrix, the
     components weighted (`LsaConfig.power`).
 
-    Zero rows for numbers and words under min_count; all zero where nothing can be learned.
+    Zero rows for numbers and words under min_count; all zero where nothing can be learned. Of one thread: the bytes do
+    not depend on the machine's cores, and on a busy machine threads that wait for each other take ten times as long.
     """
+    from threadpoolctl import threadpool_limits
+
     counts = term_counts(words, 0, len(words))[words.learned(0, len(words))]
     in_documents = np.bincount(counts.indices, minlength=counts.shape[1])
     number = np.fromiter((word.isnumeric() for word in words.vocabulary), np.bool_, len(words.vocabulary))
@@ -36,7 +39,8 @@ def train(words: WordTable, config: LsaConfig) -> Matrix:
     vectors = np.zeros((len(words.vocabulary), max(1, dim)), np.float32)
     if dim:
         idf = np.log((counts.shape[0] + 1) / (in_documents[learned] + 1), dtype=np.float32) + np.float32(1)
-        sizes, components = _decompose(_weights(counts[:, learned], idf), dim, config.iterations, config.seed)
+        with threadpool_limits(1, "blas"):
+            sizes, components = _decompose(_weights(counts[:, learned], idf), dim, config.iterations, config.seed)
         vectors[learned, : len(sizes)] = components * sizes**config.power
     return vectors
 

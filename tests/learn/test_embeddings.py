@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from ncs.config import FastTextConfig, LsaConfig
 from ncs.errors import BadInput, IndexDamaged
@@ -284,6 +285,16 @@ def test_lsa_gives_the_right_singular_vectors_of_the_tf_idf_matrix_times_their_v
     vectors = embeddings.vectors.astype(np.float64)
     np.testing.assert_allclose(np.abs(vectors), np.abs(right), atol=1e-4)
     assert embeddings.method == "lsa"
+
+
+def test_lsa_gives_the_same_bytes_for_any_number_of_threads() -> None:
+    chosen = np.random.default_rng(0).integers(0, 700, (900, 30))
+    words = table(*["doc: " + " ".join(f"w{number}x" for number in row) for row in chosen.tolist()])
+    vectors = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            vectors.append(Embeddings.train(words, LsaConfig(dim=200)).vectors)
+    assert vectors[0].tobytes() == vectors[1].tobytes()
 
 
 def test_lsa_of_documents_that_are_all_alike_has_one_component() -> None:
