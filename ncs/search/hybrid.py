@@ -50,7 +50,7 @@ from ncs.search.ranking import Internals, QueryAnalysis, Ranking
 from ncs.search.traces import read_trace, rows_of
 from ncs.storage.arrays import are_in, both, distinct, top_rows
 from ncs.storage.document_facts import DocumentFacts
-from ncs.storage.file_roles import TEST
+from ncs.storage.file_roles import SOURCE, TEST
 from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
 
@@ -400,9 +400,12 @@ class HybridRanker(Ranker):
     def _answer(self, ranking: Ranking, analysis: QueryAnalysis, prose: Mask) -> int:
         """The position of the best section, if it has much of a question and about as much as the best code; else -1.
 
-        prose: mask of all rows that are sections.
+        prose: mask of all rows that are sections. Changelogs, and documents among tests, answer nothing.
         """
-        among = np.flatnonzero(prose[np.array(ranking.rows, np.int64)])
+        rows = np.array(ranking.rows, np.int64)
+        among = np.flatnonzero(prose[rows] & (self.open_parts.facts.file_roles.roles_of(rows) == SOURCE))
+        if not len(among):
+            return -1
         best = int(among[np.argmax(_total(ranking)[among])])
         row, postings, idf = np.array([ranking.rows[best]]), self.open_parts.lexical.postings, analysis.idf
         has = sum(value for stem, value in idf.items() if postings.scores({stem: 1.0}, row)[0])

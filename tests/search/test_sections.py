@@ -87,6 +87,12 @@ def test_the_section_that_answers_has_the_third_place_in_an_order_that_is_elsewi
         assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
+def test_a_changelog_answers_nothing(tmp_path: Path) -> None:
+    index = build(tmp_path, {**FORMS, "CHANGELOG.md": GUIDE})
+    assert ANSWER not in names(index, QUESTION, unfold=True)[:3]
+    assert ANSWER in names(index, QUESTION, unfold=True)
+
+
 def test_an_explanation_adds_up_to_the_score_of_a_section_that_was_raised(crowded: Index) -> None:
     results = crowded.results(QUESTION, 8, unfold=True, explain=True)
     explained = results.explanation.hits[2]  # type: ignore[union-attr]
