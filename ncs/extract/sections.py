@@ -27,10 +27,11 @@ PATH = " > "
 FENCE = re.compile(r" {0,8}(```+|~~~+) *\{?\.?([\w+#-]*)")
 DIRECTIVE = re.compile(r"( *)\.\. (?:code-block|code|sourcecode):: *([\w+#-]+) *$")
 _MARKUP = re.compile(
-    r"!?\[([^\]\n]{0,300})\](?:\([^)\n]{0,300}\)|\[[^\]\n]{0,300}\])|:\w{1,20}:`~?([^`<\n]{0,300})[^`\n]{0,300}`"
+    r"\\([!-/:-@\[-`{-~])"
+    r"|!?\[([^\]\n]{0,300})\](?:\([^)\n]{0,300}\)|\[[^\]\n]{0,300}\])|:\w{1,20}:`~?([^`<\n]{0,300})[^`\n]{0,300}`"
     r"|``?([^`\n]{0,300})``?|<[^>\n]{0,300}>|[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}"
 )
-"""Links, roles, code, tags and emphasis; their lengths are bounded, so that texts without an end take linear time."""
+"""Escapes, links, roles, code, tags and emphasis; of bounded lengths, so that texts without an end take linear time."""
 _NO_LANGUAGE = re.compile(r"https?://\S+|\S{200,}")
 """Addresses and data."""
 _LEFT_OUT = re.compile(
@@ -117,7 +118,11 @@ class _File:
 
 
 def plain(text: str) -> str:
-    """Without links, roles and emphasis, on one line."""
+    r"""Without links, roles and emphasis, on one line.
+
+    >>> plain(r"deps \[options\] of *all* [packages](index.md)")
+    'deps [options] of all packages'
+    """
     return " ".join(_MARKUP.sub(lambda match: next(filter(None, match.groups()), ""), text).split())
 
 
