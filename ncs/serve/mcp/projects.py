@@ -30,6 +30,7 @@ RETRY = 30.0
 MAX_NAMED = 3
 """Changed files that a note names."""
 FILES = "the files themselves are searched for words"
+BUILT = "the index of this project was built just now"
 BUILDING = NO_INDEX.format(where="of this project yet", remedy=f"it is being built, and until then {FILES}")
 
 
@@ -149,7 +150,7 @@ class Project:
         if self._live is not None:
             self._live.refresh()
         if job.kind == "build":
-            return ["the index of this project was built just now"]
+            return [BUILT]
         return [f"{count(outcome.changed, 'file')} changed; the index was updated first"] if outcome.changed else []
 
     def _check(self, live: LiveIndex) -> None:
