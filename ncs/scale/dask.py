@@ -24,7 +24,7 @@ from typing import Any
 from ncs.build.file_cache import made_by, segment_batches
 from ncs.build.ingest import CollectedDocuments, Collector
 from ncs.build.request import Request
-from ncs.errors import MissingExtra, NcsError, SourceError
+from ncs.errors import NcsError, SourceError, needing
 from ncs.scale.dask_worker import BAD_SOURCE, REFUSED, REPORT, SEGMENT, SETTINGS, Key, Part, is_archive, read
 from ncs.sources import Skipped
 from ncs.sources.filters import MAX_NOTES
@@ -210,11 +210,9 @@ def connected(scheduler: str, workers: int | None = None, patience: float = PATI
 
     Raises MissingExtra, and NcsError where nobody answers or no worker comes in time.
     """
-    try:
+    with needing("a cluster", "cluster"):
         from distributed import Client, LocalCluster
         from distributed.comm import CommClosedError
-    except ImportError:
-        raise MissingExtra("a cluster needs the extra `cluster`: pip install 'neural-code-search[cluster]'") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # the build reports what matters of it
     with ExitStack() as stack:
         address: Any = scheduler

@@ -25,7 +25,7 @@ from ncs.build.file_cache import made_by
 from ncs.build.ingest import ingest
 from ncs.build.request import Request
 from ncs.config import BuildConfig
-from ncs.errors import MissingExtra, NcsError, SourceError
+from ncs.errors import NcsError, SourceError, needing
 from ncs.extract.readers import skip_reason
 from ncs.sources import Origin, Skipped, SourceFile, ignore
 from ncs.sources.files import RawFile
@@ -266,10 +266,8 @@ def _is_git(files: Any, path: str) -> bool:
 
 def _file_system(address: str) -> tuple[Any, str]:
     """The file system behind an address and the path in it."""
-    try:
+    with needing("reading an address", "cluster"):
         import fsspec
-    except ImportError:
-        raise MissingExtra("addresses need the extra `cluster`: pip install 'neural-code-search[cluster]'") from None
     try:
         files, path = fsspec.core.url_to_fs(address)
     except (ImportError, ValueError) as error:

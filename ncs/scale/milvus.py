@@ -24,7 +24,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from ncs.errors import BadInput, IndexNotFound, IndexVersion, MissingExtra, NcsError, StoreLost, check_k
+from ncs.errors import BadInput, IndexNotFound, IndexVersion, NcsError, StoreLost, check_k, needing
 from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
@@ -127,12 +127,8 @@ def connected(target: Target, *, existing: bool = False) -> Iterator[Any]:
 
     Raises MissingExtra, IndexNotFound for such a file, and StoreLost where nobody answers.
     """
-    try:
+    with needing("a Milvus store", "milvus"):
         from pymilvus import MilvusClient
-    except ImportError:
-        raise MissingExtra(
-            "a Milvus store needs the extra `milvus`: pip install 'neural-code-search[milvus]'"
-        ) from None
     if existing and "://" not in target.uri and not Path(target.uri).exists():
         raise IndexNotFound(f"there is no {target.text}; {target.remedy}")
     logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # we report every error, once
