@@ -72,7 +72,7 @@ def extract_files(
     read_chunk = partial(_read_chunk, frontend=frontend, outside=outside, finish=finish)
     chunks = _chunks(files)
     first = list(islice(chunks, 2))
-    if multiprocessing.current_process().daemon or (len(first) == 1 and all(map(_is_tame, first[0]))):
+    if multiprocessing.current_process().daemon or (len(first) < 2 and all(map(_is_tame, chain(*first)))):
         yield from map(read_chunk, chain(first, chunks))
     else:
         yield from _in_processes(chain(first, chunks), workers or os.cpu_count() or 1, read_chunk)

@@ -118,7 +118,7 @@ class _File:
 
 
 def plain(text: str) -> str:
-    r"""Without links, roles and emphasis, on one line.
+    r"""Without escapes, links, roles and emphasis, on one line.
 
     >>> plain(r"deps \[options\] of *all* [packages](index.md)")
     'deps [options] of all packages'

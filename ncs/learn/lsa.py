@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ncs.learn.tfidf import term_counts
 
@@ -29,8 +30,6 @@ def train(words: WordTable, config: LsaConfig) -> Matrix:
     Zero rows for numbers and words under min_count; all zero where nothing can be learned. Of one thread: the bytes do
     not depend on the machine's cores, and on a busy machine threads that wait for each other take ten times as long.
     """
-    from threadpoolctl import threadpool_limits
-
     counts = term_counts(words, 0, len(words))[words.learned(0, len(words))]
     in_documents = np.bincount(counts.indices, minlength=counts.shape[1])
     number = np.fromiter((word.isnumeric() for word in words.vocabulary), np.bool_, len(words.vocabulary))
