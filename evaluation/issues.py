@@ -69,12 +69,13 @@ def _search(index: Index, text: str, ranker: str) -> Answer:
 
 
 def _locate(index: Index, issue: Issue) -> Answer:
-    """Files as Index.locate ranks them, and functions in their order, the best three of each file."""
+    """Files as Index.locate ranks them, and their functions by what it says of file and function."""
     found = index.locate(issue.text[:MAX_QUERY], DEPTH)
 
     def functions() -> list[Sequence[Location]]:
         are_functions = index.functions()
-        rows = [row for file in found for row in file.rows if are_functions[row]][:DEPTH]
+        scores = {row: file.score + own for file in found for row, own in zip(file.rows, file.row_scores, strict=True)}
+        rows = [row for row in sorted(scores, key=lambda row: -scores[row]) if are_functions[row]][:DEPTH]
         return [(document.location, *document.copies) for document in index.documents.documents(rows)]
 
     return Answer([file.path for file in found], functions)

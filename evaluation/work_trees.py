@@ -50,7 +50,7 @@ class WorkTree:
 
     def _date(self, revision: str) -> int:
         try:
-            return int(self._git("show", "-s", "--format=%ct", f"{revision}^{{commit}}", "--"))
+            return int(self._git("log", "-1", "--format=%ct", f"{revision}^{{commit}}", "--"))
         except BadInput:
             name = self.folder.name
             raise BadInput(f"{name} has no commit {revision}; fetch it, or leave the rows at it out") from None

@@ -28,7 +28,7 @@ import numpy as np
 from ncs.errors import check_k
 from ncs.search.question import saturated
 from ncs.search.traces import rows_of
-from ncs.storage.arrays import both, distinct
+from ncs.storage.arrays import are_in, both, distinct, places_in_runs
 from ncs.storage.file_roles import SOURCE, TEST
 from ncs.storage.names import Symbol
 from ncs.text.stems import stem_all
@@ -65,8 +65,8 @@ LEAST_FIT = 0.5
 """Of a definition to a name (ncs.storage.names): the same letters, in another class at worst."""
 IN_CODE = 0.3
 """Weight of a name that only the report's code has."""
-SHOWN, NAMED = 3, 5
-"""Functions and names of a file."""
+SHOWN, MOST, NAMED = 2, 8, 5
+"""Functions that are shown: of a file on average and at most; and names of a file."""
 
 
 _Names = dict[str, tuple["Rows", float]]
@@ -76,7 +76,9 @@ _Names = dict[str, tuple["Rows", float]]
 @dataclass(frozen=True, slots=True)
 class LocatedFile:
     """A file at its place. signals: weighted, and what is taken off for its role; defines, uses: names of the report,
-    the most telling first; rows: its best functions."""
+    the most telling first; rows: its best functions, or what else it has, and row_scores what the report says of each.
+    The score of a function among those of all files is that of its file plus its own.
+    """
 
     repository: str
     path: str
@@ -85,6 +87,7 @@ class LocatedFile:
     defines: tuple[str, ...]
     uses: tuple[str, ...]
     rows: tuple[int, ...]
+    row_scores: tuple[float, ...]
 
 
 def reasons_of(file: LocatedFile, words: Sequence[str]) -> list[str]:
@@ -154,19 +157,31 @@ class Locator:
         best = here[np.lexsort((here, -total[here]))][:k]
         own = _scaled(of_title) + _scaled(of_report)
         own[np.concatenate([frames, *(rows for rows, _ in defined.values())])] += 1
+        shown = self._best_rows(best, total, own, code)
         return [
             LocatedFile(
                 self.places[number][0], self.places[number][1], float(total[number]),
                 {name: float(value[number]) for name, value in signals.items() if value[number]},
                 self._names_in(number, defined), self._names_in(number, used),
-                tuple(self._best_rows(number, own, code).tolist()),
+                tuple(shown[number].tolist()), tuple(own[shown[number]].tolist()),
             )
             for number in best.tolist()
         ]  # fmt: skip
 
-    def _best_rows(self, file: int, scores: Scores, code: Mask) -> Rows:
-        rows = np.flatnonzero((self._files == file) & code)
-        return rows[np.lexsort((rows, -scores[rows]))][:SHOWN]
+    def _best_rows(self, files: Rows, total: Scores, own: Scores, code: Mask) -> dict[int, Rows]:
+        """File -> its rows that are shown, best first: the best of all files by the scores of file and row together,
+        the first of each file in any case; no classes and top-level code where a file has functions."""
+        functions = self._facts.file_roles.functions()
+        rows = np.flatnonzero(code & are_in(self._files, files))
+        rows = rows[functions[rows] | ~are_in(self._files[rows], self._files[rows[functions[rows]]])]
+        rows = rows[np.lexsort((rows, -own[rows], self._files[rows]))]
+        place = places_in_runs(self._files[rows])
+        among = np.flatnonzero((place < MOST) & (own[rows] > 0))
+        score = total[self._files[rows[among]]] + own[rows[among]]
+        chosen = place == 0
+        chosen[among[np.argsort(-score, kind="stable")[: SHOWN * len(files)]]] = True
+        rows = rows[chosen]
+        return {number: rows[self._files[rows] == number] for number in files.tolist()}
 
     def _names_in(self, file: int, names: _Names) -> tuple[str, ...]:
         """The names whose rows are in a file, those of the fewest files first."""
@@ -185,8 +200,7 @@ class Locator:
         rows = np.flatnonzero(scores)
         rows = rows[np.lexsort((rows, -scores[rows], self._files[rows]))]
         files = self._files[rows]
-        starts = np.flatnonzero(np.diff(files, prepend=-1))
-        place = np.arange(len(rows)) - np.repeat(starts, np.diff(np.append(starts, len(rows))))
+        place = places_in_runs(files)
         weights = np.where(place < FUNCTIONS, DECAY**place, 0.0)
         return _scaled(np.bincount(files, scores[rows] * weights, minlength=len(self.places)).astype(np.float64))
 

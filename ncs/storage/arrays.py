@@ -103,6 +103,17 @@ def starts_of_runs(values: NDArray[Any]) -> Rows:
     return np.flatnonzero(first)
 
 
+def places_in_runs(values: NDArray[Any]) -> Rows:
+    """The place of each value in its run of equal values, from 0.
+
+    >>> places_in_runs(np.array([4, 4, 9, 9, 9])).tolist()
+    [0, 1, 0, 1, 2]
+    """
+    starts = starts_of_runs(values)
+    lengths = np.diff(np.append(starts, len(values)))
+    return np.arange(len(values)) - np.repeat(starts, lengths)
+
+
 def offsets_of(lengths: NDArray[Any]) -> Rows:
     """The starts of the values of each row, and the end of the last, [len(lengths) + 1].
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ncs.errors import damaged
 from ncs.files import save_array
-from ncs.storage.arrays import are_below, distinct, gather, load_array, split, starts_of_runs
+from ncs.storage.arrays import are_below, distinct, gather, load_array, places_in_runs, split, starts_of_runs
 from ncs.storage.words import WordReader, Words, WordTable
 from ncs.types import FIELDS, Field, Ids, Rows
 
@@ -226,9 +226,7 @@ def _elements(ids: Ids, sizes: Rows) -> Hashes:
     was there before in it (up to 4,095, where repetition no longer matters), 32 of the word."""
     owners = np.repeat(np.arange(len(sizes), dtype=np.uint64), sizes)
     keys = np.sort((owners << np.uint64(32)) | ids.astype(np.uint64))
-    starts = starts_of_runs(keys)
-    nth = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
-    nth = np.minimum(nth, 4095).astype(np.uint64)
+    nth = np.minimum(places_in_runs(keys), 4095).astype(np.uint64)
     elements: Hashes = (
         ((keys >> np.uint64(32)) << np.uint64(44)) | (nth << np.uint64(32)) | (keys & np.uint64(0xFFFFFFFF))
     )

@@ -14,7 +14,7 @@ import pytest
 from ncs.answer import ask, locate
 from ncs.errors import BadInput
 from ncs.index import Index
-from ncs.search.locate import WEIGHTS
+from ncs.search.locate import SHOWN, WEIGHTS
 from ncs.search.question import MAX_QUERY
 from ncs.search.report import CAPITAL, MARKED, PLAIN, read_report, report_title
 from tests.command import invoke
@@ -140,6 +140,27 @@ def test_files_come_with_reasons_and_their_best_functions(project: Path) -> None
         assert [other["qualified_name"] for other in hit["more"]][:1] == ["today_year"]
         assert sum(hit["signals"].values()) == pytest.approx(hit["score"], abs=1e-3)
         assert [hit["rank"] for hit in answer["hits"]] == list(range(1, len(answer["hits"]) + 1))
+
+
+def test_functions_are_shown_where_the_report_says_most_and_classes_only_without_functions(tmp_path: Path) -> None:
+    root = tmp_path / "bank"
+    root.mkdir()
+    names = [
+        f"{verb}_ledger_balance" for verb in ("open", "close", "read", "write", "lock", "move", "copy", "sum", "drop")
+    ]
+    bodies = "".join(f"    def {name}(self):\n        return self.ledger.balance\n\n" for name in names)
+    (root / "ledger.py").write_text(f"class LedgerBalance:\n    limit = 3\n\n{bodies}")
+    (root / "errors.py").write_text("class LedgerError(Exception):\n    balance = None\n")
+    (root / "web.py").write_text("def show_ledger(page):\n    page.draw()\n\ndef send(page):\n    page.post()\n")
+    with Index.build(root, tmp_path / "index") as index:
+        found = {file.path: file for file in index.locate("The balance of the ledger is wrong")}
+        shown = {path: [each.name for each in index.documents.documents(file.rows)] for path, file in found.items()}
+    assert next(iter(found)) == "ledger.py"
+    assert len(shown["ledger.py"]) == SHOWN * len(found), "the best of all files, and one of each in any case"
+    assert set(shown["ledger.py"]) < set(names)
+    assert (shown["errors.py"], shown["web.py"]) == (["LedgerError"], ["show_ledger"])
+    for file in found.values():
+        assert list(file.row_scores) == sorted(file.row_scores, reverse=True)
 
 
 def test_an_update_finds_the_files_that_a_build_finds(project: Path, tmp_path: Path) -> None:
