@@ -336,10 +336,11 @@ class HybridRanker(Ranker):
         on_trace = signals.frame_scores(frames, rows)
         verbatim = np.zeros(len(rows))
         if intent.kind in ("message", "how-to", "keywords") and len(tokens) >= MIN_MESSAGE:
-            token_idf = parts.lexical.postings.idf(tokens)
-            verbatim = signals.verbatim(words, rows, tokens, [token_idf[stem] for stem in stem_all(tokens)])
+            token_idf, is_message = parts.lexical.postings.idf(tokens), intent.kind == "message"
+            token_weights = [token_idf[stem] for stem in stem_all(tokens)]
+            verbatim = signals.verbatim(words, rows, tokens, token_weights, signals.VALUE if is_message else 0)
             verbatim *= roles != TEST
-            if intent.kind != "message":
+            if not is_message:
                 verbatim *= inside * (verbatim >= signals.MOSTLY)
         features["phrases"] = phrases.shares(rows)
         verbatim = np.maximum(verbatim, PHRASE * features["phrases"])

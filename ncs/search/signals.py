@@ -314,21 +314,22 @@ def proximity(table: WordReader, stems: Stems, rows: Rows, words: Sequence[str],
 
 
 VALUE = 4
-"""Words of a value that a message has where its literal has a placeholder, or ends: `com.acme.Order`."""
+"""Words of a value that a message has where its literal has a placeholder, or ends: `com.acme.Order`. A text without a
+sign of a message has none: "flush commit log to disk" is not "commit log disk full"."""
 MOSTLY = 0.6
 """The share of a text without a sign of a message that a literal has to have, to make it one."""
 
 
-def verbatim(table: WordReader, rows: Rows, words: Sequence[str], weights: Sequence[float]) -> Scores:
+def verbatim(table: WordReader, rows: Rows, words: Sequence[str], weights: Sequence[float], value: int) -> Scores:
     """The share of a message's words, by their weights, that are three in a row in each row's literals, [len(rows)].
 
     words: all of the message, in order; those that no document has count nothing: they are values that it was given.
-    Between two words of a literal the message may have a value, of at most VALUE words.
+    Between two words of a literal the message may have a value, of at most so many words.
     """
     result, words, weights = np.zeros(len(rows)), words[:MAX_MESSAGE], weights[:MAX_MESSAGE]
     ids, n = table.vocabulary.ids_of(list(words)).astype(np.int64), len(table.vocabulary)
     known = np.where(ids >= 0, weights, 0.0)
-    pairs = [(at, at + step) for step in range(1, VALUE + 2) for at in range(len(ids) - step)]
+    pairs = [(at, at + step) for step in range(1, value + 2) for at in range(len(ids) - step)]
     pairs = [(first, second) for first, second in pairs if ids[first] >= 0 and ids[second] >= 0]
     if not known.any() or not pairs:
         return result

@@ -35,8 +35,8 @@ TESTS = "tests.npy"
 """Mask of the documents that are tests by their syntax, bool [n]; segments of older versions have no such file."""
 SOURCE, TEST, EXAMPLE, ASIDE, SETTINGS = range(5)
 """Roles of a file: the product itself; tests; examples and benchmarks; stubs, vendored and generated code; what
-configures and builds it, read as text (ncs.extract.text_files). Of prose: changelogs are aside, what is in folders
-of examples is not."""
+configures and builds it, read as text (ncs.extract.text_files). Of prose: what is about releases is aside, what is in
+folders of examples is not."""
 
 _OF_TESTS = "test tests testing spec specs androidtest __tests__ testdata fixtures mocks __mocks__"
 _OF_EXAMPLES = "example examples sample samples demo demos benchmark benchmarks bench docs tutorial tutorials"
@@ -53,8 +53,11 @@ _TEST_FILE = re.compile(
 _ASIDE_FILE = re.compile(r"\.(pb|pb2|generated|g|min)$|_pb2(_grpc)?$")
 _NAMELESS = frozenset({"__init__", "__main__", "index", "main", "mod", "lib", "init", "package-info"})
 _CHANGES = re.compile(
-    r"(?:^|/)(?:change(?:s|logs?)?|history|news|releases?(?:[_-]?notes?)?|whats[_-]?new)(?:[/_.-]|$)", re.IGNORECASE
+    r"(?:^|/)(?:change(?:s|logs?)?|history|news|releases?(?:[_-]?notes?)?|whats[_-]?new)(?:[/_.-]|$)"
+    r"|(?:^|/)(?:blogs?|_posts|versioned_docs)/",
+    re.IGNORECASE,
 )
+"""Prose about releases: changelogs, a site's posts, the documents of older versions (Docusaurus)."""
 _LEAST = 4
 """Minimum letters of a query word to match as a prefix: `auth` in `authentication`."""
 
@@ -66,8 +69,8 @@ def role(path: str) -> int:
     (0, 1, 1, 3)
     >>> role("deploy/Dockerfile"), role("scripts/hide.pl")
     (4, 0)
-    >>> role("docs/forms.md"), role("docs/changes.rst")
-    (0, 3)
+    >>> role("docs/forms.md"), role("docs/changes.rst"), role("website/blog/2017-06-28-1.5.0.md")
+    (0, 3, 3)
     """
     from ncs.extract.sections import prose_language  # at the build only: a query need not import it
     from ncs.extract.text_files import is_configuration

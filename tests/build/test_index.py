@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +23,9 @@ from tests import corpus
 
 
 @pytest.fixture(scope="module")
-def index(demo: Path) -> Index:
-    return Index.load(demo / ".ncs")
+def index(demo: Path) -> Iterator[Index]:
+    with Index.load(demo / ".ncs") as index:
+        yield index
 
 
 def test_every_ranker_finds_the_function_first_and_within_filters(index: Index) -> None:

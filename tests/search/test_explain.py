@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ QUERIES = (
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     """This project's own source, spread over repositories so that they have something to agree on."""
     root = tmp_path_factory.mktemp("reasons")
     files = [*sorted((HERE / "ncs").glob("s*/*.py")), *sorted((HERE / "tests" / "search").glob("test_r*.py"))]
@@ -57,7 +57,8 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, place)
     config = BuildConfig(embeddings="lsa", lsa=LsaConfig(dim=24))
-    return Index.build(sorted((root / "repos").iterdir()), root / "index", config=config)
+    with Index.build(sorted((root / "repos").iterdir()), root / "index", config=config) as index:
+        yield index
 
 
 def explained(index: Index, ranker: Ranker, query: str, k: int) -> list[tuple[int, dict[str, Any]]]:

@@ -27,7 +27,7 @@ from tests.heads import head
 
 pytestmark = pytest.mark.slow  # they ask an index of some of the standard library, built once
 
-MODULES = "argparse calendar difflib inspect mailbox shutil statistics textwrap turtle zipfile"
+MODULES = "argparse calendar difflib inspect mailbox shutil statistics tarfile textwrap turtle"
 QUERY = "close the socket of a file"
 
 

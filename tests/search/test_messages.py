@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from ncs.index import Index
@@ -29,12 +31,13 @@ MESSAGES = {
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     root = tmp_path_factory.mktemp("messages")
     for name, source in SOURCES.items():
         (root / "r").mkdir(exist_ok=True)
         (root / "r" / name).write_text(source)
-    return Index.build(root / "r", root / "i")
+    with Index.build(root / "r", root / "i") as index:
+        yield index
 
 
 @pytest.mark.parametrize(("message", "name"), MESSAGES.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -29,12 +30,13 @@ SOURCES = {
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     root = tmp_path_factory.mktemp("phrases")
     (root / "r").mkdir()
     for name, source in SOURCES.items():
         (root / "r" / name).write_text(source)
-    return Index.build(root / "r", root / "i", config=QUICK)
+    with Index.build(root / "r", root / "i", config=QUICK) as index:
+        yield index
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -45,8 +46,9 @@ def build(folder: Path, files: dict[str, str]) -> Index:
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
-    return build(tmp_path_factory.mktemp("both"), {**CODE, "docs/guide.md": GUIDE, "CHANGELOG.md": CHANGES})
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    with build(tmp_path_factory.mktemp("both"), {**CODE, "docs/guide.md": GUIDE, "CHANGELOG.md": CHANGES}) as index:
+        yield index
 
 
 def names(index: Index, text: str, **options: object) -> list[str]:
@@ -72,8 +74,9 @@ ANSWER = "Guide > Checking input"
 
 
 @pytest.fixture(scope="module")
-def crowded(tmp_path_factory: pytest.TempPathFactory) -> Index:
-    return build(tmp_path_factory.mktemp("crowded"), {**FORMS, "docs/guide.md": GUIDE, "CHANGELOG.md": CHANGES})
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    with build(tmp_path_factory.mktemp("crowded"), {**FORMS, "docs/guide.md": GUIDE, "CHANGELOG.md": CHANGES}) as index:
+        yield index
 
 
 def test_the_section_that_answers_has_the_third_place_in_an_order_that_is_elsewise_that_of_code(crowded: Index) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
@@ -45,9 +45,10 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     folder = tmp_path_factory.mktemp("traces")
-    return Index.build(gitrepo.write(folder / "src", FILES), folder / "idx", config=QUICK, workers=1)
+    with Index.build(gitrepo.write(folder / "src", FILES), folder / "idx", config=QUICK, workers=1) as index:
+        yield index
 
 
 PYTHON = """Traceback (most recent call last):

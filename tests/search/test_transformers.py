@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -44,8 +44,9 @@ def documents() -> list[Document]:
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
-    return Index.of(documents(), tmp_path_factory.mktemp("index"), config=BuildConfig(deduplicate=False))
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    with Index.of(documents(), tmp_path_factory.mktemp("index"), config=BuildConfig(deduplicate=False)) as index:
+        yield index
 
 
 def reference(model: Path, text: str, pooling: str = "mean", length: int = 64) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -67,7 +68,7 @@ def run(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     documents = [
         Document(
             name, "", "", 1, 3, "java", "method", name, name, {"name": (name,), "doc": (doc,), "calls": (name[:4],)}
@@ -75,7 +76,8 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
         for name, doc in TEXTS.items()
     ]
     config = BuildConfig(deduplicate=False)
-    return Index.of(documents, tmp_path_factory.mktemp("translation") / "index", config=config)
+    with Index.of(documents, tmp_path_factory.mktemp("translation") / "index", config=config) as index:
+        yield index
 
 
 def fitted(index: Index, run: Path) -> UnifRanker:
@@ -302,7 +304,7 @@ GREEK = ("Alpha", "Beta", "Gamma", "Delta", "Kappa", "Sigma")
 
 
 @pytest.fixture(scope="module")
-def keyboards(tmp_path_factory: pytest.TempPathFactory) -> Index:
+def keyboards(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     """All names say keyboard; every fourth function does what the answer does."""
     folder = tmp_path_factory.mktemp("answers")
     (folder / "src").mkdir()
@@ -311,7 +313,8 @@ def keyboards(tmp_path_factory: pytest.TempPathFactory) -> Index:
         body = ANSWER if at % 4 == 0 else f"keyboard.draw{word}(canvas, {at}); keyboard.show{word}();"
         code = f"class C{at} {{\n  void keyboardHide{word}() {{\n    {body}\n    log.write{word}({at});\n  }}\n}}\n"
         (folder / "src" / f"C{at}.java").write_text(code)
-    return Index.build(folder / "src", folder / "index", config=BuildConfig(deduplicate=False))
+    with Index.build(folder / "src", folder / "index", config=BuildConfig(deduplicate=False)) as index:
+        yield index
 
 
 def lines(path: Path, *rows: tuple[str, str]) -> Path:
