@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from itertools import islice
@@ -165,7 +165,7 @@ def _open_cache(folder: Path, request: Request, stack: ExitStack) -> FileCache |
         with suppress(NcsError, OSError):
             snapshot = stack.enter_context(open_snapshot(index, lambda snapshot: snapshot))
             if not snapshot.distrust and is_reusable(snapshot, request.config):
-                return FileCache(snapshot, names)
+                return stack.enter_context(closing(FileCache(snapshot, names)))
     return None
 
 

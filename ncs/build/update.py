@@ -70,9 +70,8 @@ def update(
     """
     outcome = OVERTAKEN
     while outcome == OVERTAKEN:
-        with open_snapshot(folder, lambda snapshot: snapshot) as snapshot:
+        with open_snapshot(folder, lambda snapshot: snapshot) as snapshot, closing(FileCache(snapshot)) as cache:
             description = snapshot.description
-            cache = FileCache(snapshot)
             request = replace(
                 with_names(request_of(description, folder), cache),
                 workers=workers,
@@ -101,7 +100,6 @@ def _write_update(cache: FileCache, request: Request, difference: Difference, sk
     """Write and commit a segment and tombstones. skipped: files that the walk left out; None without a walk."""
     snapshot = cache.snapshot
     with ExitStack() as stack:
-        stack.callback(cache.close)
         dead = cache.dead_without(difference.replaced)
         tombstones = cache.tombstones(dead)
         files = [*difference.files, *_read_again(cache, request, dead, difference.replaced)]
