@@ -91,9 +91,9 @@ def test_the_section_that_answers_has_the_third_place_in_an_order_that_is_elsewi
 
 
 def test_a_changelog_answers_nothing(tmp_path: Path) -> None:
-    index = build(tmp_path, {**FORMS, "CHANGELOG.md": GUIDE})
-    assert ANSWER not in names(index, QUESTION, unfold=True)[:3]
-    assert ANSWER in names(index, QUESTION, unfold=True)
+    with build(tmp_path, {**FORMS, "CHANGELOG.md": GUIDE}) as index:
+        assert ANSWER not in names(index, QUESTION, unfold=True)[:3]
+        assert ANSWER in names(index, QUESTION, unfold=True)
 
 
 def test_an_explanation_adds_up_to_the_score_of_a_section_that_was_raised(crowded: Index) -> None:
@@ -132,16 +132,16 @@ def test_content_says_what_is_searched(index: Index) -> None:
 
 
 def test_code_is_ranked_as_if_there_were_no_sections(index: Index, tmp_path: Path) -> None:
-    alone = build(tmp_path, CODE)
-    for text in ("check the input of a form", "read settings", "send"):
-        mine, its = index.search(text, content="code"), alone.search(text)
-        assert [hit.document.name for hit in mine] == [hit.document.name for hit in its]
-        assert np.allclose([hit.score for hit in mine], [hit.score for hit in its])
-    words, others = alone.words().vocabulary, index.words().vocabulary
-    ids = others.ids_of(list(words))
-    vectors = Embeddings.load(index.snapshot.statistics).vectors
-    assert np.allclose(vectors[ids], Embeddings.load(alone.snapshot.statistics).vectors, atol=1e-4)
-    assert not (alone.snapshot.segments[0].path / FOLDER / SECTIONS).exists()
+    with build(tmp_path, CODE) as alone:
+        for text in ("check the input of a form", "read settings", "send"):
+            mine, its = index.search(text, content="code"), alone.search(text)
+            assert [hit.document.name for hit in mine] == [hit.document.name for hit in its]
+            assert np.allclose([hit.score for hit in mine], [hit.score for hit in its])
+        words, others = alone.words().vocabulary, index.words().vocabulary
+        ids = others.ids_of(list(words))
+        vectors = Embeddings.load(index.snapshot.statistics).vectors
+        assert np.allclose(vectors[ids], Embeddings.load(alone.snapshot.statistics).vectors, atol=1e-4)
+        assert not (alone.snapshot.segments[0].path / FOLDER / SECTIONS).exists()
 
 
 def test_a_heading_defines_nothing_and_is_not_similar_to_a_function(index: Index) -> None:
@@ -155,8 +155,8 @@ def test_counts_name_sections(index: Index) -> None:
 
 
 def test_a_project_of_documents_alone_is_searched(tmp_path: Path) -> None:
-    alone = build(tmp_path, {"guide.md": GUIDE, "more.rst": f"Mail\n====\n\n{CHANGES[20:]}"})
-    assert names(alone, "get the wheel")[0] == "Guide > Installation"
+    with build(tmp_path, {"guide.md": GUIDE, "more.rst": f"Mail\n====\n\n{CHANGES[20:]}"}) as alone:
+        assert names(alone, "get the wheel")[0] == "Guide > Installation"
 
 
 def test_updates_keep_sections(tmp_path: Path) -> None:
@@ -164,6 +164,6 @@ def test_updates_keep_sections(tmp_path: Path) -> None:
     (tmp_path / "project" / "new.md").write_text(
         "# Mail\n\nLetters are sent by pigeon, whatever the weather is like over the sea.\n"
     )
-    updated, _ = Index.update(tmp_path / "index", workers=1)
-    assert names(updated, "sent by pigeon", content="docs")[0] == "Mail"
-    assert "Mail" not in names(updated, "sent by pigeon", content="code")
+    with Index.update(tmp_path / "index", workers=1)[0] as updated:
+        assert names(updated, "sent by pigeon", content="docs")[0] == "Mail"
+        assert "Mail" not in names(updated, "sent by pigeon", content="code")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,7 +126,9 @@ class Readers:
 
 
 @pytest.fixture(scope="module", params=range(6))
-def readers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Readers, Readers]:
+def readers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Readers, Readers]]:
     """Of several segments with tombstones, and of one segment of what is left."""
     folder = tmp_path_factory.mktemp("index")
     rng = random.Random(request.param)
@@ -134,7 +137,9 @@ def readers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     for files in segments:
         bury(files, rng)
     left = [file for files in segments for file in files if not file.gone]
-    return Readers.of(write(folder / "many", segments)), Readers.of(write(folder / "one", [left]))
+    many, one = Readers.of(write(folder / "many", segments)), Readers.of(write(folder / "one", [left]))
+    with closing(many.documents), closing(one.documents):
+        yield many, one
 
 
 def same_groups(one: Iterable[Hashable], other: Iterable[Hashable]) -> bool:
