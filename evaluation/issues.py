@@ -69,7 +69,7 @@ def _search(index: Index, text: str, ranker: str) -> Answer:
 
 
 def _locate(index: Index, issue: Issue) -> Answer:
-    """Files as Index.locate ranks them, and their functions by what it says of file and function."""
+    """Files as Index.locate ranks them, and their functions by the scores of file and function together."""
     found = index.locate(issue.text[:MAX_QUERY], DEPTH)
 
     def functions() -> list[Sequence[Location]]:

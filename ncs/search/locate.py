@@ -76,8 +76,8 @@ _Names = dict[str, tuple["Rows", float]]
 @dataclass(frozen=True, slots=True)
 class LocatedFile:
     """A file at its place. signals: weighted, and what is taken off for its role; defines, uses: names of the report,
-    the most telling first; rows: its best functions, or what else it has, and row_scores what the report says of each.
-    The score of a function among those of all files is that of its file plus its own.
+    the most telling first; rows: its best functions, or classes and top-level code where it has none; row_scores: the
+    score of each. Functions of several files are ordered by the score of the file plus that of the row.
     """
 
     repository: str
@@ -176,10 +176,10 @@ class Locator:
         rows = rows[functions[rows] | ~are_in(self._files[rows], self._files[rows[functions[rows]]])]
         rows = rows[np.lexsort((rows, -own[rows], self._files[rows]))]
         place = places_in_runs(self._files[rows])
-        among = np.flatnonzero((place < MOST) & (own[rows] > 0))
-        score = total[self._files[rows[among]]] + own[rows[among]]
+        eligible = np.flatnonzero((place < MOST) & (own[rows] > 0))
+        scores = (total[self._files[rows]] + own[rows])[eligible]
         chosen = place == 0
-        chosen[among[np.argsort(-score, kind="stable")[: SHOWN * len(files)]]] = True
+        chosen[eligible[np.argsort(-scores, kind="stable")[: SHOWN * len(files)]]] = True
         rows = rows[chosen]
         return {number: rows[self._files[rows] == number] for number in files.tolist()}
 

@@ -324,7 +324,7 @@ def verbatim(table: WordReader, rows: Rows, words: Sequence[str], weights: Seque
     """The share of a message's words, by their weights, that are three in a row in each row's literals, [len(rows)].
 
     words: all of the message, in order; those that no document has count nothing: they are values that it was given.
-    Between two words of a literal the message may have a value, of at most so many words.
+    value: the most words that the message may have between two words of a literal.
     """
     result, words, weights = np.zeros(len(rows)), words[:MAX_MESSAGE], weights[:MAX_MESSAGE]
     ids, n = table.vocabulary.ids_of(list(words)).astype(np.int64), len(table.vocabulary)

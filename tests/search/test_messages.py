@@ -18,6 +18,7 @@ SOURCES = {
     "quote.py": 'def parse(key):\n    raise KeyError("unknown key \\"%s\\" in\\tmanifest" % key)\n',
     "others.py": "def expected():\n    return open(found)\n\n\ndef invalid(range, key):\n    return range[key]\n"
     '\n\ndef report(path):\n    log("cannot find the range of a class", "open the log")\n',
+    "store.py": 'def has_space(path):\n    log("commit log disk full")\n',
 }
 MESSAGES = {
     "cannot open foo.txt": "open_log",
@@ -49,3 +50,8 @@ def test_a_message_leads_to_the_function_that_wrote_it_though_values_stand_in_it
     if name != "open_log":  # two words are too few to be told from others
         assert results.ranking.signals["verbatim"][0] > 1
         assert not results.ranking.signals["verbatim"][1:].any()
+
+
+def test_a_text_without_a_sign_of_a_message_has_no_values_in_it(index: Index) -> None:
+    assert not any(index.results("flush commit log to disk", 3).ranking.signals["verbatim"])
+    assert index.results("commit log disk full", 3).ranking.signals["verbatim"][0] > 1
