@@ -119,8 +119,8 @@ def _train(options: argparse.Namespace) -> Trained:
 
     files = tuple(map(PairFile.parse, options.pairs))
     sources = Sources(files, options.own if files else options.own or 1.0, options.leave_out)
-    with _open(options) as index:
-        return train(index, options.out, sources, config, device=options.device, track=tracker(options.quiet))
+    with _open(options) if config.encoder == "unif" or sources.own else nullcontext() as index:
+        return train(options.out, sources, config, index=index, device=options.device, track=tracker(options.quiet))
 
 
 def _train_translation(options: argparse.Namespace) -> Trained:

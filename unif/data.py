@@ -10,7 +10,7 @@ import hashlib
 import json
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -21,7 +21,7 @@ from corpora.jsonl import Row, parse_row, read_lines
 from corpora.program import read_program
 from ncs.errors import BadInput, needing
 from ncs.learn.embeddings import Embeddings
-from ncs.learn.tokenization import END, BpeTokenizer, Tokenizer, WordTokenizer, source_words
+from ncs.learn.tokenization import END, BpeTokenizer, Tokenizer, WordTokenizer, load_tokenizer, source_words
 from ncs.progress import Track, silent
 from ncs.search.baselines.enhanced import normalized, read_questions
 from ncs.storage.arrays import ranges
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from ncs.storage.documents import Documents
     from ncs.storage.words import WordTable
     from ncs.types import Matrix
-    from unif.config import Encoder
 
     Ids = NDArray[np.int64]
     Encode = Callable[[Sequence[str]], Sequence[int]]
@@ -54,6 +53,7 @@ OWN = "own"
 BAD_LINES = 20
 """Bad lines that are listed; all are counted."""
 STATS = "reading.json"
+TOKENS = ("query.tokens", "code.tokens")
 DIM = 128
 """Dimensions of CodeSearchNet's encoders."""
 MAX_TOKENS, MIN_COUNT = 10_000, 10
@@ -192,12 +192,12 @@ class Sources:
         """The questions to leave out, normalized."""
         return frozenset(map(normalized, read_questions(self.leave_out))) if self.leave_out else frozenset()
 
-    def pairs(self, index: IndexSource, reads: Reads, stats: ReadStats, track: Track = silent) -> Iterator[Pair]:
-        """All pairs, files first."""
+    def pairs(self, index: IndexSource | None, reads: Reads, stats: ReadStats, track: Track = silent) -> Iterator[Pair]:
+        """All pairs, files first; index: whose own functions these are, if asked for."""
         excluded = self.excluded
         for source, file in enumerate(self.files):
             yield from pairs_of_file(file.path, stats, reads, source, excluded, track)
-        if self.own:
+        if self.own and index:
             own = own_sources if reads == "source" else own_pairs
             yield from own(index, len(self.files), track)
 
@@ -314,33 +314,60 @@ class Inputs:
     reads: Reads
     vectors: Matrix
 
+    @classmethod
+    def load(cls, folder: Path, words: IndexSource | None) -> Inputs:
+        """The tokens that `prepare` wrote there; words: the index whose words they are, if so."""
+        query, code = (load_tokenizer(folder / name) for name in TOKENS)
+        return cls(query, code, reads_of(words), words.vectors if words else np.zeros((0, DIM), np.float32))
 
-def make_inputs(encoder: Encoder, index: IndexSource, sources: Sources) -> Inputs:
-    """UNIF starts from the words and vectors of an index; the others learn byte pairs and sub-tokens from the pairs.
 
-    Raises MissingExtra where `tokenizers` is needed and not installed.
+def prepare(
+    folder: Path, sources: Sources, index: IndexSource | None, words: IndexSource | None, track: Track = silent
+) -> None:
+    """Write the tokens and the pairs of all sources.
+
+    index: whose own functions are a source, if so. words: the index whose words are the tokens of both sides; without
+    one, byte pairs and sub-tokens are learned from the pairs. Raises BadInput for unusable pairs, MissingExtra where
+    `tokenizers` is needed and not installed.
     """
-    if encoder == "unif":
-        words = WordTokenizer(index.vocabulary)
-        return Inputs(words, words, "fields", index.vectors)
-    query = learn_bpe(pair.query for pair in sources.pairs(index, "source", ReadStats()))
-    code = learn_words(pair.code for pair in sources.pairs(index, "source", ReadStats()))
-    return Inputs(query, code, "source", np.zeros((0, DIM), np.float32))
+
+    def pairs(stats: ReadStats) -> Iterator[Pair]:
+        return sources.pairs(index, reads_of(words), stats, track)
+
+    tokens = (WordTokenizer(words.vocabulary),) * 2 if words else learn_tokens(pairs(ReadStats()))
+    for name, each in zip(TOKENS, tokens, strict=True):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        each.save(folder / name)
+    stats = ReadStats()
+    write_pairs(pairs(stats), folder, stats, tokens[0].ids, tokens[1].ids)
 
 
-def learn_words(texts: Iterable[Iterable[str]], *, size: int = MAX_TOKENS, min_count: int = MIN_COUNT) -> WordTokenizer:
-    """The most frequent words of some texts; of equally frequent ones the first in the alphabet."""
-    counts = Counter(word for text in texts for word in text)
+def reads_of(words: IndexSource | None) -> Reads:
+    """What a code tower reads: its words, where they are an index's."""
+    return "fields" if words else "source"
+
+
+def learn_tokens(pairs: Iterable[Pair]) -> tuple[Tokenizer, Tokenizer]:
+    """CodeSearchNet's tokens: byte pairs of queries, sub-tokens of code."""
+    queries: Counter[str] = Counter()
+    codes: Counter[str] = Counter()
+    for pair in pairs:
+        queries.update(pair.query)
+        codes.update(pair.code)
+    return learn_bpe(queries), learn_words(codes)
+
+
+def learn_words(counts: Mapping[str, int], *, size: int = MAX_TOKENS, min_count: int = MIN_COUNT) -> WordTokenizer:
+    """The most frequent of some counted words; of equally frequent ones the first in the alphabet."""
     order = sorted(counts, key=lambda word: (-counts[word], word))
     return WordTokenizer(Vocabulary.of(word for word in order[:size] if counts[word] >= min_count))
 
 
-def learn_bpe(texts: Iterable[Sequence[str]], *, size: int = MAX_TOKENS) -> BpeTokenizer:
-    """Byte pairs of the words of some texts. Raises MissingExtra where `tokenizers` is not installed."""
+def learn_bpe(counts: Mapping[str, int], *, size: int = MAX_TOKENS) -> BpeTokenizer:
+    """Byte pairs of counted words. Raises MissingExtra where `tokenizers` is not installed."""
     with needing("learning byte pairs", "unif"):
         from tokenizers import Tokenizer as Library
         from tokenizers import models, pre_tokenizers, trainers
-    counts = Counter(word for text in texts for word in text)
     # Given first, the last letters of words have the same ids every time; the library would number them by chance.
     last = sorted({word[-1] + END for word in counts if word})
     tokenizer = Library(models.BPE(end_of_word_suffix=END))

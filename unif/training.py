@@ -1,7 +1,7 @@
 """Training: open the run, read the pairs, repeat epochs, keep the best network, export it.
 
 RUN/config.json     settings and a digest of the index; the same training resumes, another one is an error
-RUN/pairs/          word ids of the pairs, memory-mapped
+RUN/pairs/          tokens, and the pairs as their ids, memory-mapped
 RUN/checkpoint.pt   replaced after every epoch
 RUN/curve.jsonl     one epoch per line
 RUN/head/           plain arrays, when the training is over
@@ -30,17 +30,7 @@ from ncs.files import open_replacement, refuse_links, replace_file
 from ncs.learn.heads import NAME
 from ncs.progress import Track, silent
 from unif.config import TrainConfig
-from unif.data import (
-    STATS,
-    IndexSource,
-    Pairs,
-    ReadStats,
-    batches,
-    epoch_order,
-    make_inputs,
-    one_per_question,
-    write_pairs,
-)
+from unif.data import STATS, IndexSource, Inputs, Pairs, ReadStats, batches, epoch_order, one_per_question, prepare
 from unif.networks import Towers, create, export
 
 if TYPE_CHECKING:
@@ -66,23 +56,28 @@ class Trained:
 
 
 def train(
-    index: Index, out: Path, sources: Sources, config: TrainConfig, *, device: str = "auto", track: Track = silent
+    out: Path,
+    sources: Sources,
+    config: TrainConfig,
+    *,
+    index: Index | None = None,
+    device: str = "auto",
+    track: Track = silent,
 ) -> Trained:
-    """Train a head over the words of an index into the folder `out`; the same call resumes a killed one.
+    """Train a head into the folder `out`; the same call resumes a killed one, without reading the pairs again.
 
-    Resuming gives the same bits on one machine and device. Raises BadInput for unusable pairs, and for a folder that
-    holds something else.
+    index: whose words UNIF reads, and whose own functions are a source where `sources` says so; the other encoders need
+    none. Resuming gives the same bits on one machine and device. Raises BadInput for unusable pairs, and for a folder
+    that holds something else.
     """
     place = choose_device(device)
-    source = IndexSource.of(index)
+    source = IndexSource.of(index) if index else None
+    words = source if config.encoder == "unif" else None
     about = {"version": __version__, **asdict(config)}
-    inputs = make_inputs(config.encoder, source, sources)
-    open_run(out, {"index": source.digest(), **sources.about(), **about})
+    open_run(out, {"index": source and source.digest(), **sources.about(), **about})
     if not (out / "pairs" / STATS).is_file():
-        stats = ReadStats()
-        read = sources.pairs(source, inputs.reads, stats, track)
-        write_pairs(read, out / "pairs", stats, inputs.query.ids, inputs.code.ids)
-    pairs = Pairs.load(out / "pairs")
+        prepare(out / "pairs", sources, source, words, track)
+    inputs, pairs = Inputs.load(out / "pairs", words), Pairs.load(out / "pairs")
     towers = create(config, inputs).to(place)
     state = Training(out, sources, config, pairs, towers).run(track)
     head = export(towers, inputs, {**about, "epoch": state["best_epoch"]})

@@ -96,7 +96,7 @@ def test_pairs_are_of_one_question_by_id_by_wording_or_by_both_in_turn(tmp_path:
     other = written(tmp_path, row("socket path", question_id="x"), row("file", question_id=7), name="other.jsonl")
     sources = Sources((PairFile(written(tmp_path, *lines)), PairFile(other, 2.0)))
     stats = ReadStats()
-    pairs = prepared(sources.pairs(None, "fields", stats), tmp_path / "pairs", stats)  # type: ignore[arg-type]
+    pairs = prepared(sources.pairs(None, "fields", stats), tmp_path / "pairs", stats)
     assert pairs.question.tolist() == [0, 1, 0, 0, 0, 2, 3, 0]
     assert pairs.source.tolist() == [0] * 6 + [1] * 2
     assert stats.questions == 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,18 +27,19 @@ TEXTS = [
     ["how", "to", "open", "a", "file", "and", "read", "lines", "of", "it", "lowest", "new"],
     ["read", "the", "newest", "file", "slowly", "lower", "the", "new", "window", "ümlaut", "64"],
 ] * 3
+COUNTS = Counter(word for text in TEXTS for word in text)
 
 
 def test_byte_pairs_are_learned_alike_every_time_and_applied_as_the_library_applies_them() -> None:
     tokenizers = pytest.importorskip("tokenizers", reason="needs the extra unif")
-    bpe = learn_bpe(TEXTS, size=60)
+    bpe = learn_bpe(COUNTS, size=60)
     model = tokenizers.models.BPE(
         vocab={piece: id for id, piece in enumerate(bpe.pieces)}, merges=bpe.merges, end_of_word_suffix="</w>"
     )
     theirs = tokenizers.Tokenizer(model)
     theirs.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     assert len(bpe) == 60
-    again = [learn_bpe(TEXTS, size=60) for _ in range(5)]
+    again = [learn_bpe(COUNTS, size=60) for _ in range(5)]
     assert all((each.pieces, each.merges) == (bpe.pieces, bpe.merges) for each in again)
     words = [*TEXTS[0], *TEXTS[1], *TEXTS[2], "lowlowlow", "w", "newish", "rereread", "eseseses"]
     for word in words:
@@ -46,7 +48,7 @@ def test_byte_pairs_are_learned_alike_every_time_and_applied_as_the_library_appl
 
 
 def test_the_most_frequent_words_are_learned_and_rare_ones_are_not() -> None:
-    words = learn_words([["a", "a", "a", "b", "b", "b", "c", "c"], ["b", "d"]], size=2, min_count=2)
+    words = learn_words({"c": 2, "a": 3, "b": 4, "d": 1}, size=2, min_count=2)
     assert list(words.vocabulary) == ["a", "b"]
     assert words.ids(["c", "b", "a", "d", "b"]) == [2, 1, 2]
 
