@@ -74,9 +74,10 @@ class Bag(nn.Module):
         scores = scores.masked_fill(ids == 0, -torch.inf)  # [n, l]
         highest = scores.detach().amax(dim=1, keepdim=True).clamp(min=-1e30)
         weights = torch.exp(scores - highest)  # [n, l]; exp(-inf) = 0
-        weights = (weights / weights.sum(dim=1, keepdim=True).clamp(min=1e-30)).to(table.dtype)
-        pooled = F.embedding_bag(ids, table, mode="sum", per_sample_weights=weights, padding_idx=0)  # [n, d]
-        return F.normalize(pooled, dim=1)
+        weights = weights / weights.sum(dim=1, keepdim=True).clamp(min=1e-30)
+        # CUDA has no backward of embedding_bag's weights in bfloat16.
+        pooled = F.embedding_bag(ids, table.float(), mode="sum", per_sample_weights=weights.float(), padding_idx=0)
+        return F.normalize(pooled, dim=1)  # [n, d]
 
     def settings(self) -> dict[str, object]:
         """The settings that `ncs.learn.heads` needs beside the arrays."""

@@ -77,6 +77,8 @@ PLACE = 3
 ANSWERS, NEAR, FEW = 0.5, 0.6, 5
 """It has at least this part of the query, by idf, and this part of the BM25 of the best code, and the candidates come
 from so many projects at most: among more, some README has the words of any question."""
+OTHERS = ("consensus", "file")
+"""Signals that other candidates give; titles, a part of the second, are a function's own."""
 CODE = 0.5
 """Factor of `meaning` for queries that are code, where half of the words are variables, which vectors ignore."""
 FAR = 6.0
@@ -359,6 +361,7 @@ class HybridRanker(Ranker):
             "verbatim": settings.verbatim * verbatim,
             "frame": settings.frame * on_trace,
         }
+        features["own"] = sum((value for name, value in values.items() if name not in OTHERS), inside * titles)
         outlines, thin = files.outlines_of(rows), signals.thin_bodies(words, rows)
         role = 1 - (1 - settings.role) * (1 + inside) / 2
         asked = (on_trace > 0) | (features["definition"] >= 1)
@@ -478,7 +481,7 @@ def find_candidates(
 
 def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float, answer: int = -1) -> Ranking:
     """Score the candidates and select the best k, with saturation per file and duplicates folded. answer: the position
-    of a section that is raised to PLACE.
+    of a section that is raised to PLACE. What only other candidates speak for is no hit.
     """
     rows = np.array(ranking.rows, np.int64)
     total = _total(ranking)
@@ -487,7 +490,7 @@ def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float, answ
     placed = signals.members_first(total, files, outlines, yielding)
     changed = {**ranking.factors, "member": np.divide(placed, total, out=np.ones(len(rows)), where=total > 0)}
     ranking, total = replace(ranking, factors=changed), placed
-    positive = np.flatnonzero(total > 0)
+    positive = np.flatnonzero((total > 0) & (ranking.features["own"] > 0))
     order = positive[np.lexsort((rows[positive], -total[positive]))]
     clusters = facts.duplicates.clusters_of(rows[order]) if ranking.folded else None
     best = signals.saturated(total[order], files[order], k, factor=factor, clusters=clusters)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -26,6 +27,7 @@ torch = pytest.importorskip("torch", reason="needs the extra unif")
 
 from unif.networks import BODIES, GROUP, Bag, Towers, create, export  # noqa: E402
 from unif.networks import Sequence as SequenceTower  # noqa: E402
+from unif.training import Learner  # noqa: E402
 
 WORDS = ("close", "file", "open", "read", "socket", "write")
 TEXTS = ["open file file", "socket", "", "write read open close socket file open", "zzz", "read " * 40 + "file open"]
@@ -76,6 +78,19 @@ def ids(*rows: Sequence[int]) -> Tensor:
     longest = max(map(len, rows))
     padded: Tensor = torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows], dtype=torch.int64)
     return padded
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@every
+def test_a_gpu_in_half_precision_learns_what_the_cpu_does(config: TrainConfig) -> None:
+    config = replace(config, dropout=0.0)
+    texts = ids([1, 2, 3], [4, 5], [6, 1, 6, 2], [2])
+    losses = []
+    for device in ("cpu", "cuda"):
+        learner = Learner(moved(config).to(device), config)
+        random = torch.Generator(device).manual_seed(0)
+        losses.append([float(learner.learn(texts.to(device), texts.to(device), random)) for _ in range(5)])
+    assert losses[1] == pytest.approx(losses[0], rel=0.1, abs=0.05)
 
 
 def test_unif_is_the_published_formula() -> None:
