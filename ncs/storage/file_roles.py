@@ -58,6 +58,11 @@ _CHANGES = re.compile(
     re.IGNORECASE,
 )
 """Prose about releases: changelogs, a site's posts, the documents of older versions (Docusaurus)."""
+_TRANSLATED = re.compile(
+    r"(?:^|[/._-])(?:zh|cn|ja|jp|ko|kr|ru|uk|fr|de|es|it|pt|pl|tr|vi|fa)(?:[_-](?:[a-z]{2}|han[st]))?(?=/|\.[a-z]+$)",
+    re.IGNORECASE,
+)
+"""Prose in another language than English: docs/cn/, README.zh-CN.md."""
 _LEAST = 4
 """Minimum letters of a query word to match as a prefix: `auth` in `authentication`."""
 
@@ -71,12 +76,14 @@ def role(path: str) -> int:
     (4, 0)
     >>> role("docs/forms.md"), role("docs/changes.rst"), role("website/blog/2017-06-28-1.5.0.md")
     (0, 3, 3)
+    >>> role("docs/cn/forms.md"), role("README.zh-CN.md"), role("docs/en/forms.md"), role("src/cn/forms.py")
+    (3, 3, 0, 0)
     """
     from ncs.extract.sections import prose_language  # at the build only: a query need not import it
     from ncs.extract.text_files import is_configuration
 
     prose = prose_language(path) is not None
-    if prose and _CHANGES.search(path):
+    if prose and (_CHANGES.search(path) or _TRANSLATED.search(path)):
         return ASIDE
     *folders, name = path.split("/")
     bare, _, extension = name.rpartition(".")

@@ -90,8 +90,9 @@ def test_the_section_that_answers_has_the_third_place_in_an_order_that_is_elsewi
         assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
-def test_a_changelog_answers_nothing(tmp_path: Path) -> None:
-    with build(tmp_path, {**FORMS, "CHANGELOG.md": GUIDE}) as index:
+@pytest.mark.parametrize("path", ["CHANGELOG.md", "docs/cn/guide.md"])
+def test_neither_changelogs_nor_documents_in_another_language_answer(tmp_path: Path, path: str) -> None:
+    with build(tmp_path, {**FORMS, path: GUIDE}) as index:
         assert ANSWER not in names(index, QUESTION, unfold=True)[:3]
         assert ANSWER in names(index, QUESTION, unfold=True)
 
