@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -167,7 +168,7 @@ def figures(ranks: Sequence[int | None]) -> dict[str, float]:
     """
     reached = [rank for rank in ranks if rank is not None]
     answered = {f"answered_{k}": sum(rank <= k for rank in reached) for k in (1, 5, 10)}
-    return {**answered, "mrr": sum(1 / rank for rank in reached) / max(1, len(ranks))}
+    return {**answered, "mrr": math.fsum(1 / rank for rank in reached) / max(1, len(ranks))}
 
 
 def recompute(path: Path) -> dict[str, Any]:

@@ -70,6 +70,6 @@ def test_an_index_that_does_not_say_it_opens_and_has_the_tests_that_it_had(home:
     (segment,) = (home / ".ncs" / "segments").iterdir()
     (segment / FOLDER / TESTS).unlink()
     change(home / ".ncs", lambda description: description["files"].pop(f"segments/{segment.name}/{FOLDER}/{TESTS}"))
-    assert left_out(home) == ["make_door", "tests", "tests.lock_door"]
+    assert left_out(home) == ["make_door", "tests.lock_door"]
     assert sorted(found(home)) == sorted(before)
     assert invoke("info", "--verify", cwd=home).returncode == 0

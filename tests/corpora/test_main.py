@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import zipfile
 from pathlib import Path
 
@@ -151,7 +152,7 @@ def test_a_score_sheet_gives_the_figures_counted_by_hand(tmp_path: Path, capsys:
     values = json.loads((tmp_path / "out.json").read_text())
     assert values["questions"] == 4
     assert values["systems"] == {
-        "NCS": {"answered_1": 1, "answered_5": 1, "answered_10": 2, "mrr": sum((1 / 7, 1, 1 / 11, 0)) / 4},
+        "NCS": {"answered_1": 1, "answered_5": 1, "answered_10": 2, "mrr": math.fsum((1 / 7, 1, 1 / 11, 0)) / 4},
         "UNIF_android": {"answered_1": 1, "answered_5": 2, "answered_10": 2, "mrr": 0.375},
     }
     assert values["published"]["NCS"] == {"answered_1": 33, "answered_5": 74, "answered_10": 98, "mrr": 0.189}
