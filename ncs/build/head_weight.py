@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -56,12 +57,12 @@ def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
     """
     head = cast(UnifRanker, load_ranker(HEAD, snapshot))
     parts = cast(HybridRanker, load_ranker("hybrid", snapshot, head=0.0)).open_parts
-    documents = Documents(snapshot)
-    queries = synthetic_queries(parts, documents)
+    with closing(Documents(snapshot)) as documents:
+        queries = synthetic_queries(parts, documents)
+        standings = _standings(head, queries, parts, documents)
     weight, standing = 0.0, None
     why = f"its functions make {count(len(queries), 'query', 'queries')} to judge it by; {MIN_QUERIES} are needed"
     if len(queries) >= MIN_QUERIES:
-        standings = _standings(head, queries, parts, documents)
         standing = gain(np.zeros(len(queries)), standings)
         lift = f"by {standing.after:+.2f} [{standing.low:+.2f}, {standing.high:+.2f}] standard deviations"
         knows = standing.low > LIFT
