@@ -37,8 +37,8 @@ FORMAT = 2
 NAME = "head"
 """Folder of a head in a training run, and in the ranker's own folder."""
 TRANSLATION = "translation"
-BATCH = 64
-"""Texts that a sequence encoder reads at a time."""
+BATCH = 16
+"""Texts that a sequence encoder reads at a time; 64 leave the cache, and take a third longer."""
 LOW = np.float32(np.finfo(np.float32).min)
 
 
