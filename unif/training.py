@@ -73,6 +73,8 @@ def train(
     place = choose_device(device)
     source = IndexSource.of(index) if index else None
     words = source if config.encoder == "unif" else None
+    if config.encoder == "unif" and not words:
+        raise BadInput("unif reads the words of an index; name one")
     about = {"version": __version__, **asdict(config)}
     open_run(out, {"index": source and source.digest(), **sources.about(), **about})
     if not (out / "pairs" / STATS).is_file():

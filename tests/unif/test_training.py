@@ -18,6 +18,7 @@ import pytest
 
 from corpora.jsonl import write_rows
 from ncs.config import BuildConfig
+from ncs.errors import BadInput
 from ncs.extract import extract
 from ncs.index import Index
 from ncs.learn.tokenization import WordTokenizer
@@ -260,6 +261,11 @@ sys.addaudithook(hook)
 
 
 @pytest.mark.slow
+def test_unif_without_an_index_is_refused(pairs: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="words of an index"):
+        train(tmp_path / "run", Sources((PairFile(pairs),)), TrainConfig(), device="cpu")
+
+
 @pytest.mark.parametrize(
     ("arguments", "left"),  # at a checkpoint, at a curve
     [
