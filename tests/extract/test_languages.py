@@ -235,7 +235,8 @@ def test_files_without_their_grammar_are_counted_and_noted_with_the_command(
     assert (hit.name, hit.kind, hit.language, hit.start_line, hit.end_line) == ("hide", "definition", "rust", 2, 4)
     assert hit.words["doc"] == ("Hides it.",)
     (sources / "A.java").write_text("class A { void hide() { show(); } void show() { hide(); } }\n")
-    about = Index.build(sources, tmp_path / "index", config=BuildConfig(texts=False), workers=1).description
+    with Index.build(sources, tmp_path / "index", config=BuildConfig(texts=False), workers=1) as index:
+        about = index.description
     assert about.counts["skipped"] == {"rust without a grammar": 1, "zig without a grammar": 1}
     assert [note for note in about.notes if "languages" in note] == [
         f"files (1 of rust, 1 of zig) were left out; to read them, {install}"
