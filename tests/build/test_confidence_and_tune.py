@@ -27,7 +27,7 @@ from tests.gitrepo import contents
 
 pytestmark = pytest.mark.slow  # they search one index, which takes seconds to build
 
-MODULES = "argparse calendar difflib inspect mailbox shutil statistics textwrap turtle zipfile"
+MODULES = "argparse calendar difflib inspect mailbox shutil statistics tarfile textwrap turtle"
 NONSENSE = ("xyzzy frobnicate quux", "marinate chicken breast with garlic", "react component with a tailwind button")
 
 

@@ -434,7 +434,9 @@ def test_a_first_build_answers_by_words_while_vectors_are_learned_and_is_finishe
     if ends == "build":
         Index.build(root, folder, config=FASTTEXT).close()
     elif ends == "update":
-        assert not Index.update(folder)[1]
+        updated, changes = Index.update(folder)
+        updated.close()
+        assert not changes
     with Index.load(folder) as index, Index.build(root, tmp_path / "fresh", config=FASTTEXT) as fresh:
         assert ask(index, "hide soft keyboard", ranker="hybrid")["notes"] == []
         assert len(list((folder / "segments").iterdir())) == 1
