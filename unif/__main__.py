@@ -115,11 +115,11 @@ def _open(options: argparse.Namespace) -> Index:
 def _train(options: argparse.Namespace) -> Trained:
     values = vars(options) | {"stages": tuple(map(Stage.parse, options.stage)) or None}
     config = TrainConfig(**settings_of(TrainConfig, values))
-    from unif.training import train
+    from unif.training import needs_index, train
 
     files = tuple(map(PairFile.parse, options.pairs))
     sources = Sources(files, options.own if files else options.own or 1.0, options.leave_out)
-    with _open(options) if config.encoder == "unif" or sources.own else nullcontext() as index:
+    with _open(options) if needs_index(config, sources) else nullcontext() as index:
         return train(options.out, sources, config, index=index, device=options.device, track=tracker(options.quiet))
 
 

@@ -71,10 +71,10 @@ def train(
     that holds something else.
     """
     place = choose_device(device)
+    if index is None and needs_index(config, sources):
+        raise BadInput("unif reads the words of an index, own pairs are its functions; name one")
     source = IndexSource.of(index) if index else None
     words = source if config.encoder == "unif" else None
-    if config.encoder == "unif" and not words:
-        raise BadInput("unif reads the words of an index; name one")
     about = {"version": __version__, **asdict(config)}
     open_run(out, {"index": source and source.digest(), **sources.about(), **about})
     if not (out / "pairs" / STATS).is_file():
@@ -85,6 +85,11 @@ def train(
     head = export(towers, inputs, {**about, "epoch": state["best_epoch"]})
     head.save(out / NAME)
     return Trained(head, state["curve"], state["best_epoch"], pairs.stats)
+
+
+def needs_index(config: TrainConfig, sources: Sources) -> bool:
+    """Whether a training reads the words or the functions of an index."""
+    return config.encoder == "unif" or bool(sources.own)
 
 
 class Training:

@@ -30,7 +30,7 @@ from ncs.types import FIELDS, Document, Rows
 
 MIN_QUERIES = 40
 """Queries below which a head is not used."""
-HEAD_WEIGHT, CONTEXT_WEIGHT = 0.3, 0.8
+HEAD_WEIGHT, HIGH_WEIGHT = 0.3, 0.8
 """The head's weight, beside 1 of the words, found on people's questions: so low that heads of doc comments alone
 lowered no set of them; and that of a head that translates, or reads words in context by self-attention."""
 LIFT = 0.5
@@ -57,24 +57,23 @@ def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
     """
     head = cast(UnifRanker, load_ranker(HEAD, snapshot))
     parts = cast(HybridRanker, load_ranker("hybrid", snapshot, head=0.0)).open_parts
+    weight, standing = 0.0, None
     with closing(Documents(snapshot)) as documents:
         queries = synthetic_queries(parts, documents)
-        standings = _standings(head, queries, parts, documents)
-    weight, standing = 0.0, None
-    why = f"its functions make {count(len(queries), 'query', 'queries')} to judge it by; {MIN_QUERIES} are needed"
-    if len(queries) >= MIN_QUERIES:
-        standing = gain(np.zeros(len(queries)), standings)
-        lift = f"by {standing.after:+.2f} [{standing.low:+.2f}, {standing.high:+.2f}] standard deviations"
-        knows = standing.low > LIFT
-        why = f"it {'lifts' if knows else 'does not lift'} right functions above all others: {lift}"
-        weight = known_weight(head.head) if knows else 0.0
+        why = f"its functions make {count(len(queries), 'query', 'queries')} to judge it by; {MIN_QUERIES} are needed"
+        if len(queries) >= MIN_QUERIES:
+            standing = gain(np.zeros(len(queries)), _standings(head, queries, parts, documents))
+            lift = f"by {standing.after:+.2f} [{standing.low:+.2f}, {standing.high:+.2f}] standard deviations"
+            knows = standing.low > LIFT
+            why = f"it {'lifts' if knows else 'does not lift'} right functions above all others: {lift}"
+            weight = known_weight(head.head) if knows else 0.0
     save_weight(snapshot.statistics, weight)
     return {"weight": weight, "standing": standing and asdict(standing), "why": why}
 
 
 def known_weight(head: Head) -> float:
     """The weight of a head that knows the code of an index."""
-    return CONTEXT_WEIGHT if head.translation or head.code.kind == "selfatt" else HEAD_WEIGHT
+    return HIGH_WEIGHT if head.translation or head.code.kind == "selfatt" else HEAD_WEIGHT
 
 
 def _standings(

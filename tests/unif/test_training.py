@@ -260,12 +260,14 @@ sys.addaudithook(hook)
 """Dies by kill -9 before operation number `left` on files that are not complete yet."""
 
 
-@pytest.mark.slow
-def test_unif_without_an_index_is_refused(pairs: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("encoder", "own"), [("unif", 0.0), ("nbow", 1.0)])
+def test_words_or_functions_of_no_index_are_refused(pairs: Path, tmp_path: Path, encoder: Encoder, own: float) -> None:
+    sources = Sources((PairFile(pairs),), own)
     with pytest.raises(BadInput, match="words of an index"):
-        train(tmp_path / "run", Sources((PairFile(pairs),)), TrainConfig(), device="cpu")
+        train(tmp_path / "run", sources, TrainConfig(encoder=encoder), device="cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "left"),  # at a checkpoint, at a curve
     [
