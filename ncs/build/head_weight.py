@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from ncs.build.tune import gain
 from ncs.console import count
-from ncs.learn.heads import Head
 from ncs.search.hybrid import HybridRanker, Parts, save_weight
 from ncs.search.question import read_intent
 from ncs.search.rankers import HEAD, load_ranker
@@ -30,9 +29,9 @@ from ncs.types import FIELDS, Document, Rows
 
 MIN_QUERIES = 40
 """Queries below which a head is not used."""
-HEAD_WEIGHT, HIGH_WEIGHT = 0.3, 0.8
+HEAD_WEIGHT, TRANSLATION_WEIGHT = 0.3, 0.8
 """The head's weight, beside 1 of the words, found on people's questions: so low that heads of doc comments alone
-lowered no set of them; and that of a head that translates, or reads words in context by self-attention."""
+lowered no set of them; and that of a head that translates."""
 LIFT = 0.5
 """Standard deviations; heads of noise lift by 0, useful ones by 2 to 5."""
 Kind = Literal["doc", "name"]
@@ -66,14 +65,9 @@ def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
             lift = f"by {standing.after:+.2f} [{standing.low:+.2f}, {standing.high:+.2f}] standard deviations"
             knows = standing.low > LIFT
             why = f"it {'lifts' if knows else 'does not lift'} right functions above all others: {lift}"
-            weight = known_weight(head.head) if knows else 0.0
+            weight = (TRANSLATION_WEIGHT if head.head.translation else HEAD_WEIGHT) if knows else 0.0
     save_weight(snapshot.statistics, weight)
     return {"weight": weight, "standing": standing and asdict(standing), "why": why}
-
-
-def known_weight(head: Head) -> float:
-    """The weight of a head that knows the code of an index."""
-    return HIGH_WEIGHT if head.translation or head.code.kind == "selfatt" else HEAD_WEIGHT
 
 
 def _standings(

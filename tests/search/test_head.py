@@ -6,7 +6,6 @@ import json
 import shutil
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 from ncs.build import tune
-from ncs.build.head_weight import LIFT, MIN_QUERIES, head_summary, known_weight
+from ncs.build.head_weight import LIFT, MIN_QUERIES, head_summary
 from ncs.build.pipeline import add_rankers
 from ncs.config import BuildConfig, LsaConfig
 from ncs.errors import BadInput, IndexDamaged
@@ -103,12 +102,6 @@ def test_a_head_of_noise_is_not_used(index: Index) -> None:
     expected = "hybrid: weight 0 of the head: it does not lift right functions above all others: by "
     assert head_summary(index.folder).startswith(expected)
     assert "learnt" not in hybrid(index).rank(QUERY, 3).signals
-
-
-def test_a_head_that_reads_words_in_context_counts_for_more() -> None:
-    bag = head()
-    in_context = replace(bag, code=replace(bag.code, kind="selfatt"))
-    assert known_weight(in_context) > known_weight(bag) > 0
 
 
 def test_without_a_field_a_document_is_what_its_other_words_make_it(index: Index) -> None:
