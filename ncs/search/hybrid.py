@@ -66,9 +66,9 @@ if TYPE_CHECKING:
     from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask, Rows, Scores
 
-DEPTH = 1000
+DEPTH = 500
 """Documents retrieved by each part."""
-CANDIDATES = 400
+CANDIDATES = 200
 """Candidates whose signals are computed."""
 SECTIONS = 50
 """Sections of prose among them; beside code they are retrieved by words only."""
