@@ -46,6 +46,11 @@ SYMBOLS = 3
 _CODE = re.compile(r"[;{}]|\)\s*\.|\w\(.*\)|[=!<>]=|->|=>|\breturn\b.+;|\w\s=\s\w|^[ \t]{2,}\S", re.MULTILINE)
 _MESSAGE = re.compile(r""": |\w!|(?:error|exception)\b|(?<!\w)(["'`]).{2,200}?\1(?!\w)""", re.IGNORECASE)
 """What messages of programs have, and seldom questions: a colon, an error's class, something quoted."""
+_REPORT = re.compile(
+    r"\s*(?:[\w.:]*(?:error|exception|warning|fatal|panic)\w*: +\S|terminate called|libc\+\+abi|uncaught|unhandled)",
+    re.IGNORECASE,
+)
+"""How programs and runtimes begin the report of an error, whatever it quotes: `1<=x<=16`, `what():`."""
 _PHRASE = re.compile(r'(?<!\S)"([^"\n]{1,300})"(?=[?.,;:!]{0,3}(?:\s|\Z))')
 PHRASES = 5
 """Phrases of a query that are looked for, the first."""
@@ -136,6 +141,8 @@ def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
     ('symbol', 'keywords', 'code')
     >>> read_intent("ValueError: 40 is not in the range").kind, read_intent("what's in the user's range").kind
     ('message', 'how-to')
+    >>> read_intent("Error: 40 is not in the range 1<=x<=16.").kind, read_intent("if (1 <= x) { x += 1; }").kind
+    ('message', 'code')
     """
     quoted, text = text, _PHRASE.sub(r"\1", text)
     tokens = tokenize(text)
@@ -170,9 +177,10 @@ def _kind(text: str, tokens: list[str], symbols: list[Symbol]) -> Kind:
     if len(text.split()) == 1 and symbols:
         return "symbol"
     stop_words = sum(token in STOP_WORDS for token in tokens)
-    if len(_CODE.findall(text)) > 1 and stop_words < STOP_WORD_SHARE * len(tokens):
+    is_report = _REPORT.match(text) is not None
+    if not is_report and len(_CODE.findall(text)) > 1 and stop_words < STOP_WORD_SHARE * len(tokens):
         return "code"
-    if len(tokens) >= MIN_MESSAGE and _MESSAGE.search(text):
+    if len(tokens) >= MIN_MESSAGE and (is_report or _MESSAGE.search(text)):
         return "message"
     return "how-to" if stop_words or len(tokens) > 5 else "keywords"
 
