@@ -244,9 +244,10 @@ class HybridRanker(Ranker):
         intent = replace(intent, kind="message", phrases=()) if len(frames) else intent
         weights, settings = of_kind(self.weights, self.settings, intent.kind)
         postings = parts.lexical.postings
+        known = parts.general.head.stems.__contains__ if parts.general else None
         expansion = expand(
             intent.words, postings, lambda: facts.words.by_spelling, prose=settings.prose, spelling=settings.spelling,
-            known=parts.general.head.stems.__contains__ if parts.general else None,
+            known=known, longer=facts.words.vocabulary.longer,
         )  # fmt: skip
         intent = intent.corrected(expansion.corrections)
         analysis = QueryAnalysis(

@@ -9,6 +9,7 @@ The weight of a word, and other spellings of it, are computed from corpus counts
     split     "lowercasein" matches "lowercase in", if the corpus has only the parts
     similar   "intialize" matches "initialize", the nearest known word, also where somebody else mistyped it so
     short     "env" also matches "environment", and the other way round
+    compound  "trim" also matches `sdstrim`, where no code has the word by itself, and "sds" is a word of the corpus
 
 A word that the query repeats counts less each time: c times count c * (K3 + 1) / (c + K3), as in Okapi (Robertson et
 al. 1994, TREC-3), since pasted code repeats names such as `i`.
@@ -65,6 +66,9 @@ MAX_QUERY = 32 << 10
 """Characters of a query; a post of Stack Overflow has at most 30,000. What a server takes is shorter."""
 SHORTEST_PART, FEWEST = 3, 2
 """Minimum letters of each part of a split word, and minimum documents that have it."""
+IN_CODE, COMPOUNDS, MOST_LONGER = 0.1, 8, 500
+"""A word counts as one that no code has up to this share of its documents; its compounds that are searched for; more
+longer words than MOST_LONGER show that it is an ending, as "able"."""
 ONE_EDIT, TWO_EDITS = 5, 8
 """Minimum letters of a word for one edit, and for two, to be a typo."""
 RARE, TYPO = 2, 200
@@ -218,9 +222,11 @@ def expand(
     prose: float = PROSE,
     spelling: float = SPELLING,
     known: Callable[[str], bool] | None = None,
+    longer: Callable[[str], Sequence[str]] | None = None,
 ) -> Expansion:
     """The expansion of a query's words. vocabulary: all words of the corpus, called if a word is unknown. known:
-    whether public code has a stem, which is then no typo; without it no word of the corpus is taken for one.
+    whether public code has a stem, which is then no typo and no compound; without it no word of the corpus is taken for
+    one. longer: the words of the corpus that begin or end with a word.
 
     prose=1 weights all words equally, spelling=0 adds none.
     """
@@ -231,9 +237,11 @@ def expand(
     }
     if not spelling:
         return Expansion(terms, query)
+    compounds = _compounds(terms, postings, known, longer, spelling) if known and longer else {}
     corrections = _corrections(terms, postings, vocabulary, known)
     corrected = {other: spelling for each in corrections.values() for other in each}
-    others = {**_short_forms(terms, postings, spelling), **_joined_neighbors(terms, postings, spelling), **corrected}
+    joined = _joined_neighbors(terms, postings, spelling)
+    others = {**compounds, **_short_forms(terms, postings, spelling), **joined, **corrected}
     new = {
         term.stem: (term.word, weight) for term, weight in others.items() if term.documents and term.stem not in query
     }
@@ -272,6 +280,37 @@ def _joined_neighbors(terms: Sequence[Term], postings: Postings, spelling: float
         for term, (one, other) in zip(joined, pairs, strict=True)
         if term.documents and idf(term.stem)
     }
+
+
+def _compounds(
+    terms: Sequence[Term],
+    postings: Postings,
+    known: Callable[[str], bool],
+    longer: Callable[[str], Sequence[str]],
+    spelling: float,
+) -> dict[Term, float]:
+    """The most frequent names that are one word of a word that no code has by itself and another of the corpus, with
+    weights: at most what other spellings have.
+    """
+    found: dict[Term, float] = {}
+    for term in terms:
+        if len(term.word) < SHORTEST_PART or (term.documents and postings.share_in_code(term.stem) >= IN_CODE):
+            continue
+        words = longer(term.word)
+        others = [
+            other
+            for other in postings.terms(words if len(words) <= MOST_LONGER else ())
+            if other.documents and other.stem != term.stem and not known(other.stem)
+            and postings.documents_with(_rest(other.word, term.word)) >= FEWEST
+        ]  # fmt: skip
+        for other in sorted(others, key=lambda other: (-other.documents, other.word))[:COMPOUNDS]:
+            found[other] = spelling * min(1.0, postings.idf_of(term.stem) / max(postings.idf_of(other.stem), 1e-9))
+    return found
+
+
+def _rest(compound: str, part: str) -> str:
+    """What a compound has beside the part that it begins or ends with."""
+    return compound.removeprefix(part) if compound.startswith(part) else compound.removesuffix(part)
 
 
 def _corrections(

@@ -111,6 +111,20 @@ class Vocabulary:
         start, end = prefix.encode(errors="replace"), prefix.encode(errors="replace") + b"\xff"
         return range(self.first_from(start), self.first_from(end))
 
+    def longer(self, part: str) -> list[str]:
+        """All longer words that begin or end with this one.
+
+        >>> Vocabulary.of(["sdstrim", "strimmer", "trim", "trims"]).longer("trim")
+        ['trims', 'sdstrim']
+        """
+        words, end = [self.word(id) for id in self.starting(part) if self.word(id) != part], f"{part}\n".encode()
+        at = self._text.find(end)
+        while at >= 0:
+            start = self._text.rfind(b"\n", 0, at) + 1
+            words += [self._text[start : at + len(end) - 1].decode()] if start < at else []
+            at = self._text.find(end, at + 1)
+        return words
+
     def ranks(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
         """Numbers in the order of the words, [len(ids)]."""
         return ids.astype(np.float64)
@@ -170,6 +184,10 @@ class ExtendedVocabulary(Vocabulary):
         if id is None and (id := self._more.id(word)) is not None:
             id += len(self._base)
         return id
+
+    def longer(self, part: str) -> list[str]:
+        """All longer words that begin or end with this one."""
+        return [*self._base.longer(part), *self._more.longer(part)]
 
     def ranks(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
         """Numbers in the order of the words, [len(ids)]: new words stand between those of the base."""

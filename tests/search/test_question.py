@@ -133,6 +133,26 @@ def test_a_word_that_others_mistyped_too_is_corrected_where_another_has_200_time
 
 
 @pytest.mark.parametrize(
+    ("further", "known", "words"),
+    [
+        ("doc: trim", [], ("sdstrim", "trimsds")),
+        ("doc: trim", ["sdstrim"], ("trimsds",)),  # public code knows it: a word of its own, as `profile`
+        ("calls: trim", [], ()),  # code has the word by itself
+    ],
+)
+def test_a_word_that_no_code_has_is_looked_for_in_names_that_join_it_to_another_word(
+    further: str, known: list[str], words: tuple[str, ...]
+) -> None:
+    names = ("name: sdstrim; types: sds", "name: sdstrim; types: sds", "name: trimsds", "name: retrim", "doc: trims")
+    corpus = table(*names, further)
+    postings = build(corpus, weights=dict.fromkeys(FIELDS, 1))
+    found = expand(
+        ["trim"], postings, lambda: list(corpus.vocabulary), known=known.__contains__, longer=corpus.vocabulary.longer
+    )
+    assert found.words == words  # without retrim: "re" is no word; without trims: the same stem
+
+
+@pytest.mark.parametrize(
     ("query", "words"),
     [
         ("lower case", ("lowercase",)),  # neighbors that the corpus writes as one word
