@@ -23,7 +23,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Literal
 
 from ncs.errors import BadInput
@@ -75,7 +75,7 @@ RARE, TYPO = 2, 200
 """A word of at most RARE documents that public code does not know is a typo, too, where one of nearly its spelling has
 TYPO times as many: in a large project somebody has mistyped almost any word."""
 LOOKUPS = 5
-"""Unknown words looked up per query: each is compared with all words, and pasted text has hundreds."""
+"""Words per query whose neighbors in spelling, or compounds, are looked up among all words: a paste has hundreds."""
 UNJOINED = frozenset({"in", "to", "from", "on", "of", "not", "is", "into"})
 """Words that are not joined to the next one: `in list` is not `inlist`."""
 
@@ -222,7 +222,7 @@ def expand(
     prose: float = PROSE,
     spelling: float = SPELLING,
     known: Callable[[str], bool] | None = None,
-    longer: Callable[[str], Sequence[str]] | None = None,
+    longer: Callable[[str], Iterable[str]] | None = None,
 ) -> Expansion:
     """The expansion of a query's words. vocabulary: all words of the corpus, called if a word is unknown. known:
     whether public code has a stem, which is then no typo and no compound; without it no word of the corpus is taken for
@@ -286,17 +286,20 @@ def _compounds(
     terms: Sequence[Term],
     postings: Postings,
     known: Callable[[str], bool],
-    longer: Callable[[str], Sequence[str]],
+    longer: Callable[[str], Iterable[str]],
     spelling: float,
 ) -> dict[Term, float]:
     """The most frequent names that are one word of a word that no code has by itself and another of the corpus, with
     weights: at most what other spellings have.
     """
     found: dict[Term, float] = {}
-    for term in terms:
-        if len(term.word) < SHORTEST_PART or (term.documents and postings.share_in_code(term.stem) >= IN_CODE):
-            continue
-        words = longer(term.word)
+    in_no_code = {
+        term: None
+        for term in terms
+        if len(term.word) >= SHORTEST_PART and (not term.documents or postings.share_in_code(term.stem) < IN_CODE)
+    }
+    for term in list(in_no_code)[:LOOKUPS]:
+        words = list(islice(longer(term.word), MOST_LONGER + 1))
         others = [
             other
             for other in postings.terms(words if len(words) <= MOST_LONGER else ())

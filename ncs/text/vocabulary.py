@@ -111,19 +111,20 @@ class Vocabulary:
         start, end = prefix.encode(errors="replace"), prefix.encode(errors="replace") + b"\xff"
         return range(self.first_from(start), self.first_from(end))
 
-    def longer(self, part: str) -> list[str]:
-        """All longer words that begin or end with this one.
+    def longer(self, part: str) -> Iterator[str]:
+        """The longer words that begin with this one, then those that end with it.
 
-        >>> Vocabulary.of(["sdstrim", "strimmer", "trim", "trims"]).longer("trim")
+        >>> list(Vocabulary.of(["sdstrim", "strimmer", "trim", "trims"]).longer("trim"))
         ['trims', 'sdstrim']
         """
-        words, end = [self.word(id) for id in self.starting(part) if self.word(id) != part], f"{part}\n".encode()
+        own, end = self.id(part), f"{part}\n".encode(errors="replace")
+        yield from (self.word(id) for id in self.starting(part) if id != own)
         at = self._text.find(end)
         while at >= 0:
             start = self._text.rfind(b"\n", 0, at) + 1
-            words += [self._text[start : at + len(end) - 1].decode()] if start < at else []
+            if start < at:
+                yield self._text[start : at + len(end) - 1].decode()
             at = self._text.find(end, at + 1)
-        return words
 
     def ranks(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
         """Numbers in the order of the words, [len(ids)]."""
@@ -185,9 +186,9 @@ class ExtendedVocabulary(Vocabulary):
             id += len(self._base)
         return id
 
-    def longer(self, part: str) -> list[str]:
-        """All longer words that begin or end with this one."""
-        return [*self._base.longer(part), *self._more.longer(part)]
+    def longer(self, part: str) -> Iterator[str]:
+        """The longer words that begin or end with this one."""
+        return chain(self._base.longer(part), self._more.longer(part))
 
     def ranks(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
         """Numbers in the order of the words, [len(ids)]: new words stand between those of the base."""
