@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -210,7 +211,8 @@ def _check_sources(index: Index, seconds: float) -> Iterator[Finding]:
         yield Finding("note", "sources", text, update)
     try:
         request = replace(request_of(description, index.folder), force=True)
-        difference = find_changes(FileCache(index.snapshot), request, seconds=seconds)
+        with closing(FileCache(index.snapshot)) as cache:
+            difference = find_changes(cache, request, seconds=seconds)
     except NcsError as error:
         yield Finding("todo", "sources", str(error), update)
         return

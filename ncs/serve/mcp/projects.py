@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -183,7 +183,8 @@ class Project:
 
         try:
             request = request_of(index.description, index.folder)
-            return find_changes(FileCache(index.snapshot), request, seconds=self._settings.check)
+            with closing(FileCache(index.snapshot)) as cache:
+                return find_changes(cache, request, seconds=self._settings.check)
         except (NcsError, OSError):
             return None
 
