@@ -237,7 +237,7 @@ class HybridRanker(Ranker):
         text = title or text
         trace, frames = read_trace(text), np.zeros(0, np.int64)
         if trace.frames:
-            frames = rows_of(trace, self._ready(self._snapshot))
+            frames = rows_of(trace, self._ready(self._snapshot), facts.definitions)
             frames = frames if allowed is None else frames[allowed[frames]]
             text = trace.message if len(frames) and trace.message else text
         intent = read_intent(text, facts.languages)

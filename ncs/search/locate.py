@@ -132,7 +132,7 @@ class Locator:
         if report.title:
             ranking = self._ranker.rank(report.title, DEPTH, allowed=code)
             of_title[ranking.rows] = ranking.scores
-        frames = rows_of(report.trace, self._snapshot) if report.trace.frames else np.zeros(0, np.int64)
+        frames = rows_of(report.trace, self._snapshot, self._facts.definitions)
         defined, used = self._defined(report, product), self._used(report, product)
         values = {
             "title": self._gather(of_title),

@@ -38,7 +38,7 @@ _NO_PROSE = re.compile(
     re.IGNORECASE,
 )
 """Check lists, and the sentences of the forms that GitHub suggests."""
-_SESSION = re.compile(r"\s*(?:>>>|\.\.\.|In ?\[\d*\]:|Out ?\[\d*\]:|\$ )|\t|    ")
+_SESSION = re.compile(r"\s*(?:>>>|\.\.\.|In ?\[\d*\]:|Out ?\[\d*\]:|\$ )|\t|    |\s*at \S+\(")
 _TRACE = re.compile(r"Traceback|Exception in thread|panic: |goroutine \d|\s*(?:at|File) ")
 _NO_TITLE = re.compile(rf"\s*(?://|/\*|#!|--|<|[^\n]*[;{{]\s*\n|{_TRACE.pattern})")
 """How code and traces begin."""

@@ -7,7 +7,10 @@ One pattern reads the frames of all languages, as a frame names a file and a lin
     in C:\\src\\Serilog\\Core\\Logger.cs:line 12                    #0 /app/vendor/slim/Slim/App.php(12): run()
 
 Only the files of the index are the project's own. A frame has other folders above than the index, so a file is the
-frame's where their paths end alike: in two parts, or in all of the shorter one.
+frame's where their paths end alike: in two parts, or in all of the shorter one. What was built without debugging
+information says names alone, and leads to their definition, if there is one only:
+
+    at Serilog.Core.Logger.Write(LogEvent e)                     #2 0x00007ffff7ca90a1 in leveldb::DBImpl::Write ()
 """
 
 from __future__ import annotations
@@ -22,10 +25,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.storage.documents import Documents
+from ncs.storage.names import EXACT, QUALIFIED, Symbol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ncs.storage.names import Definitions
     from ncs.storage.snapshot import Snapshot
     from ncs.types import Location, Rows
 
@@ -35,6 +40,7 @@ PER_LINE = 3
 """Frames that are read of a line."""
 _NO_PATH = r"""\s"'(),;=<>|"""
 _FRAME = re.compile(rf"""(?<![^{_NO_PATH}])([^{_NO_PATH}]{{1,300}}\.\w{{1,10}})(?:", line |:line |:|\()(\d{{1,7}})\b""")
+_NAMED = re.compile(r"\s*(?:at |#\d{1,4} +(?:0x[0-9a-f]{1,16} in )?)([\w.:+$`~<>]{3,300})(?:\[[\w, ]{1,100}\])? ?\(")
 _PYTEST = re.compile(r"^E {3,}", re.MULTILINE)
 _INNERMOST_LAST = re.compile(rf"most recent call last|{_PYTEST.pattern}", re.MULTILINE)
 _NO_MESSAGE = re.compile(r"\s|#\d|Traceback|goroutine \d|stack (?:back)?trace|Thread |from |at ", re.IGNORECASE)
@@ -43,12 +49,13 @@ _NO_MESSAGE = re.compile(r"\s|#\d|Traceback|goroutine \d|stack (?:back)?trace|Th
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A line of a file. path: its parts, the file last; text: of the frame and the line before, which has the name of
-    the function in Go."""
+    """A line of a file, or a function alone. path: its parts, the file last; text: of the frame and the line before,
+    which has the name of the function in Go; name: of a function alone, with what it is in."""
 
     path: tuple[str, ...]
     line: int
     text: str
+    name: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,8 @@ def read_trace(text: str) -> Trace:
             path = tuple(part for part in parts if part not in ("", ".", ".."))
             around = "\n".join((lines[at - 1] if at else "", line.replace(match[1], "")))
             frames.append(Frame(path, int(match[2]), around))
+        if not matches and (named := _NAMED.match(line)):
+            frames.append(Frame((), 0, line, tuple(filter(None, re.split(r"[.:+$]|`\d+", named[1])))))
     if _INNERMOST_LAST.search(text):
         frames.reverse()
     rest = [line for line in rest if _PYTEST.match(line)] or rest
@@ -86,9 +95,11 @@ def read_trace(text: str) -> Trace:
     return Trace(tuple(frames[:MAX_FRAMES]), message if frames else text)
 
 
-def rows_of(trace: Trace, snapshot: Snapshot) -> Rows:
+def rows_of(trace: Trace, snapshot: Snapshot, definitions: Definitions) -> Rows:
     """The functions of the index that a trace runs through, innermost first, each once: the one that its frame names
     and whose lines it is in, else one of these."""
+    if not trace.frames:
+        return np.zeros(0, np.int64)
     with closing(Documents(snapshot)) as documents:
         numbers, places = documents.files()
         by_name: dict[str, list[int]] = defaultdict(list)
@@ -96,12 +107,25 @@ def rows_of(trace: Trace, snapshot: Snapshot) -> Rows:
             by_name[path.rpartition("/")[2]].append(number)
         rows: dict[int, None] = {}
         for frame in trace.frames:
+            if frame.name:
+                rows |= dict.fromkeys(_defining(frame.name, definitions))
+                continue
             files = [number for number in by_name.get(frame.path[-1], ()) if _ends_alike(frame.path, places[number][1])]
             here = np.flatnonzero(np.isin(numbers, files)) if files else np.zeros(0, np.int64)
             if len(here):
                 best = _function_of(frame, documents.locations(here.tolist()))
                 rows |= {} if best is None else {int(here[best]): None}
         return np.array(list(rows), np.int64)
+
+
+def _defining(name: Sequence[str], definitions: Definitions) -> list[int]:
+    """The definition of a name with what it is in, or of a name that has one only; of overloads all."""
+    *scopes, own = name
+    if scopes and own.strip("<>") in ("ctor", "init"):
+        own = scopes[-1]
+    rows, weights = definitions.match(Symbol(own, tuple(scopes)))
+    exact: list[int] = rows[weights >= (EXACT + QUALIFIED if scopes else EXACT)].tolist()
+    return exact if scopes or len(exact) == 1 else []
 
 
 def lines_of(trace: Trace, location: Location) -> list[int]:

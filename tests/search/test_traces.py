@@ -39,7 +39,8 @@ FILES = {
     "src/Reader.java": "class Reader {\n  int read(Source s) {\n    return s.next();\n  }\n}\n",
     "command.go": "package c\n\nfunc (c *Command) Execute() error {\n\treturn c.run()\n}\n",
     "lib/router.js": "function next (req) {\n  return handle(req)\n}\n",
-    "core/Logger.cs": "class Logger {\n  void Emit(Event e) {\n    sink.Emit(e);\n  }\n}\n",
+    "core/Logger.cs": "class Logger {\n  void Emit(Event e) {\n    sink.Emit(e);\n  }\n\n"
+    "  Logger(Sink s) {\n    sink = s;\n  }\n}\n",
     **{f"src/things/other{n}.py": f"def other_{n}(name, mode):\n    return opened(name, mode)\n" for n in range(8)},
 }
 
@@ -87,6 +88,10 @@ DOTNET = "System.Exception: full\r\n   at Logger.Emit(Event e) in C:\\build\\cor
         (GO, ["Command.Execute"]),
         (NODE, ["next"]),
         (DOTNET, ["Logger.Emit"]),
+        # built without debugging information: names alone, of generics, a constructor and gdb too
+        ("System.Exception: full\n   at Acme.Logs.Logger.Emit[T](Event e)\n   at A.B()", ["Logger.Emit"]),
+        ("System.Exception: full\n   at Acme.Logs.Logger..ctor(Sink s)\n   at A.B()", ["Logger.Logger"]),
+        ("#1  0x00007ffff7ca90a1 in Reader::read (this=0x0) from /lib/r.so\n#2  0x01 in main ()", ["Reader.read"]),
         (PYTHON.replace("line 9, in open_stream", "line 99, in open_stream"), ["Opener.open_stream", "main"]),
         # an older release, whose lines are those of other functions here, or of the class around
         (PYTHON.replace("line 9, in open_stream", "line 15, in open_stream"), ["Opener.open_stream", "main"]),
