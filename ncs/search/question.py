@@ -47,8 +47,8 @@ SYMBOLS = 3
 _CODE = re.compile(r"[;{}]|\)\s*\.|\w\(.*\)|[=!<>]=|->|=>|\breturn\b.+;|\w\s=\s\w|^[ \t]{2,}\S", re.MULTILINE)
 _MESSAGE = re.compile(r""": |\w!|(?:error|exception)\b|(?<!\w)(["'`]).{2,200}?\1(?!\w)""", re.IGNORECASE)
 """What messages of programs have, and seldom questions: a colon, an error's class, something quoted."""
-_REPORT = re.compile(
-    r"\s*(?:[\w.:]*(?:error|exception|warning|fatal|panic)\w*: +\S|terminate called|libc\+\+abi|uncaught|unhandled)",
+_ERROR_REPORT = re.compile(
+    r"\s*(?:[\w.:]{0,200}(?:error|exception|warning|fatal|panic)\w{0,40}: +\S|terminate called|libc\+\+abi|uncaught|unhandled)",
     re.IGNORECASE,
 )
 """How programs and runtimes begin the report of an error, whatever it quotes: `1<=x<=16`, `what():`."""
@@ -181,10 +181,10 @@ def _kind(text: str, tokens: list[str], symbols: list[Symbol]) -> Kind:
     if len(text.split()) == 1 and symbols:
         return "symbol"
     stop_words = sum(token in STOP_WORDS for token in tokens)
-    is_report = _REPORT.match(text) is not None
-    if not is_report and len(_CODE.findall(text)) > 1 and stop_words < STOP_WORD_SHARE * len(tokens):
+    is_error_report = _ERROR_REPORT.match(text) is not None
+    if not is_error_report and len(_CODE.findall(text)) > 1 and stop_words < STOP_WORD_SHARE * len(tokens):
         return "code"
-    if len(tokens) >= MIN_MESSAGE and (is_report or _MESSAGE.search(text)):
+    if len(tokens) >= MIN_MESSAGE and (is_error_report or _MESSAGE.search(text)):
         return "message"
     return "how-to" if stop_words or len(tokens) > 5 else "keywords"
 
@@ -289,16 +289,16 @@ def _compounds(
     longer: Callable[[str], Iterable[str]],
     spelling: float,
 ) -> dict[Term, float]:
-    """The most frequent names that are one word of a word that no code has by itself and another of the corpus, with
-    weights: at most what other spellings have.
+    """Words that join another word of the corpus to one of the query that no code has by itself, the most frequent
+    ones, with weights: at most what other spellings have.
     """
     found: dict[Term, float] = {}
-    in_no_code = {
-        term: None
+    in_no_code = dict.fromkeys(
+        term
         for term in terms
         if len(term.word) >= SHORTEST_PART and (not term.documents or postings.share_in_code(term.stem) < IN_CODE)
-    }
-    for term in list(in_no_code)[:LOOKUPS]:
+    )
+    for term in islice(in_no_code, LOOKUPS):
         words = list(islice(longer(term.word), MOST_LONGER + 1))
         others = [
             other

@@ -8,7 +8,7 @@ One pattern reads the frames of all languages, as a frame names a file and a lin
 
 Only the files of the index are the project's own. A frame has other folders above than the index, so a file is the
 frame's where their paths end alike: in two parts, or in all of the shorter one. What was built without debugging
-information says names alone, and leads to their definition, if there is one only:
+information says names alone, and leads to their definitions; a name without a class or namespace, if it has one only:
 
     at Serilog.Core.Logger.Write(LogEvent e)                     #2 0x00007ffff7ca90a1 in leveldb::DBImpl::Write ()
 """
@@ -85,8 +85,9 @@ def read_trace(text: str) -> Trace:
             path = tuple(part for part in parts if part not in ("", ".", ".."))
             around = "\n".join((lines[at - 1] if at else "", line.replace(match[1], "")))
             frames.append(Frame(path, int(match[2]), around))
-        if not matches and (named := _NAMED.match(line)):
-            frames.append(Frame((), 0, line, tuple(filter(None, re.split(r"[.:+$]|`\d+", named[1])))))
+        named = None if matches else _NAMED.match(line)
+        if named and (name := tuple(filter(None, re.split(r"[.:+$]|`\d+", named[1])))):
+            frames.append(Frame((), 0, line, name))
     if _INNERMOST_LAST.search(text):
         frames.reverse()
     rest = [line for line in rest if _PYTEST.match(line)] or rest
@@ -119,7 +120,7 @@ def rows_of(trace: Trace, snapshot: Snapshot, definitions: Definitions) -> Rows:
 
 
 def _defining(name: Sequence[str], definitions: Definitions) -> list[int]:
-    """The definition of a name with what it is in, or of a name that has one only; of overloads all."""
+    """The definitions of a name in its class or namespace, all overloads; of a name alone, if it has one only."""
     *scopes, own = name
     if scopes and own.strip("<>") in ("ctor", "init"):
         own = scopes[-1]

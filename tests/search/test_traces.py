@@ -105,6 +105,11 @@ def test_the_functions_of_a_trace_lead_innermost_first(index: Index, trace: str,
     assert [hit.document.qualified_name for hit in hits] == names
 
 
+def test_a_line_that_begins_like_a_frame_and_names_nothing_is_none(index: Index) -> None:
+    assert read_trace("opened twice\n  at ...(x)\n#1 :::(").frames == ()
+    assert index.search("opened\n  at ...(x)", 1)
+
+
 def test_a_file_of_the_same_name_elsewhere_is_not_the_frames(index: Index) -> None:
     assert read_trace('  File "/home/ana/tool/core.py", line 3, in run').frames[0].path[-1] == "core.py"
     hits = index.search('File "/home/ana/tool/core.py", line 3, in run\nKeyError: sink emit', 1)
