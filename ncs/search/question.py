@@ -48,7 +48,8 @@ _CODE = re.compile(r"[;{}]|\)\s*\.|\w\(.*\)|[=!<>]=|->|=>|\breturn\b.+;|\w\s=\s\
 _MESSAGE = re.compile(r""": |\w!|(?:error|exception)\b|(?<!\w)(["'`]).{2,200}?\1(?!\w)""", re.IGNORECASE)
 """What messages of programs have, and seldom questions: a colon, an error's class, something quoted."""
 _ERROR_REPORT = re.compile(
-    r"\s*(?:[\w.:]{0,200}(?:error|exception|warning|fatal|panic)\w{0,40}: +\S|terminate called|libc\+\+abi|uncaught|unhandled)",
+    r"\s*(?:[\w.:]{0,200}(?:error|exception|warning|fatal|panic)\w{0,40}: +\S"
+    r"|terminate called|libc\+\+abi|uncaught|unhandled)",
     re.IGNORECASE,
 )
 """How programs and runtimes begin the report of an error, whatever it quotes: `1<=x<=16`, `what():`."""
