@@ -210,6 +210,7 @@ def _run_processes(folders: Sequence[Path], track: Track) -> list[int]:
                 text=True,
             )
             processes.append(stack.enter_context(process))
+            stack.callback(process.wait)  # Popen itself waits a quarter of a second only after an interrupt
             stack.callback(process.kill)
         for _ in track(_percents(processes[0].stdout or []), "training embeddings", total=100, unit="%"):
             pass
