@@ -338,8 +338,10 @@ class HybridRanker(Ranker):
         roles = files.roles_of(rows)
         on_trace = signals.frame_scores(frames, rows)
         verbatim = np.zeros(len(rows))
-        if intent.kind in ("message", "how-to", "keywords") and len(tokens) >= MIN_MESSAGE:
-            token_idf, is_message = parts.lexical.postings.idf(tokens), intent.kind == "message"
+        is_message = intent.kind == "message"
+        least = MIN_MESSAGE if is_message else signals.UNMARKED
+        if intent.kind in ("message", "how-to", "keywords") and len(tokens) >= least:
+            token_idf = parts.lexical.postings.idf(tokens)
             token_weights = [token_idf[stem] for stem in stem_all(tokens)]
             verbatim = signals.verbatim(words, rows, tokens, token_weights, signals.VALUE if is_message else 0)
             verbatim *= roles != TEST

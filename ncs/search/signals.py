@@ -318,6 +318,8 @@ VALUE = 4
 sign of a message has none: "flush commit log to disk" is not "commit log disk full"."""
 MOSTLY = 0.6
 """The share of a text without a sign of a message that a literal has to have, to make it one."""
+UNMARKED = 4
+"""Words that such a text has at least: three, as "disk cache size", are what somebody looks for, not a message."""
 
 
 def verbatim(table: WordReader, rows: Rows, words: Sequence[str], weights: Sequence[float], value: int) -> Scores:
@@ -487,7 +489,7 @@ def members_first(
     return result
 
 
-SATURATION = 0.85
+SATURATION = 0.9
 """Of a file that answers, further functions often answer too; .5 hides them, 1 lets a file fill the first ten."""
 
 

@@ -208,7 +208,7 @@ def test_a_test_counts_less_by_its_role_and_a_second_hit_of_a_file_by_saturation
     before: Counter[tuple[str, str]] = Counter()
     for document, (_, hit) in zip(documents, hits, strict=True):
         assert hit["factors"]["role"] == (role if document.path.startswith("tests/") else 1.0)
-        assert hit["factors"]["saturation"] == pytest.approx(0.85 ** before[document.repository, document.path])
+        assert hit["factors"]["saturation"] == pytest.approx(0.9 ** before[document.repository, document.path])
         before[document.repository, document.path] += 1
 
 

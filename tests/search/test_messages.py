@@ -58,6 +58,11 @@ def test_a_text_without_a_sign_of_a_message_has_no_values_in_it(index: Index) ->
     assert index.results("commit log disk full", 3).ranking.signals["verbatim"][0] > 1
 
 
+def test_three_words_are_what_somebody_looks_for_and_no_message(index: Index) -> None:
+    assert not any(index.results("log disk full", 3).ranking.signals["verbatim"])
+    assert index.results("error: log disk full", 3).ranking.signals["verbatim"][0] > 1
+
+
 @pytest.mark.parametrize(
     "report",
     [
