@@ -121,3 +121,13 @@ def test_the_held_out_questions_name_each_file_once_below_a_pinned_root() -> Non
         assert isinstance(relevant, list)
         assert len(set(relevant)) == len(relevant) == row.values["relevant_count"]
         assert row.text("query").strip()
+
+
+def test_the_written_questions_have_one_function_and_two_forms_each() -> None:
+    rows = list(read_rows(Path(__file__).parents[2] / "evaluation" / "written" / OWN_ROWS))
+    assert len({row.text("id") for row in rows}) == len(rows) == 2558
+    pins = {(row.text("repo"), row.text("revision")) for row in rows}
+    assert len({repository for repository, _ in pins}) == len(pins) == 64
+    for how_to, short in zip(rows[::2], rows[1::2], strict=True):
+        assert [row.text("category") for row in (how_to, short)] == ["how-to", "short"]
+        assert how_to.values["relevant"] == short.values["relevant"] != []
