@@ -509,7 +509,7 @@ def saturated(
     >>> saturated(np.array([1.0, 0.9, 0.6]), np.array([7, 7, 8]), 3, factor=0.5)
     [(0, 1.0), (2, 0.6), (1, 0.45)]
     >>> saturated(np.array([1.0, 0.9, 0.6]), np.array([7, 7, 8]), 3, clusters=np.array([-1, 5, 5]))
-    [(0, 1.0), (1, 0.765)]
+    [(0, 1.0), (1, 0.81)]
     """
     queues: dict[int, list[int]] = {}  # positions of each file, the best last
     for at in np.lexsort((np.arange(len(scores)), -scores))[::-1].tolist():
