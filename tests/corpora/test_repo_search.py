@@ -131,3 +131,11 @@ def test_the_written_questions_have_one_function_and_two_forms_each() -> None:
     for how_to, short in zip(rows[::2], rows[1::2], strict=True):
         assert [row.text("category") for row in (how_to, short)] == ["how-to", "short"]
         assert how_to.values["relevant"] == short.values["relevant"] != []
+
+
+def test_the_questions_to_learn_from_are_about_no_project_that_is_evaluated() -> None:
+    evaluation = Path(__file__).parents[2] / "evaluation"
+    learned = {row.text("repo") for row in read_rows(evaluation / "written" / "training.jsonl.gz")}
+    judged = {row.text("repo") for file in evaluation.rglob(OWN_ROWS) for row in read_rows(file)}
+    assert len(learned) == 382
+    assert not learned & judged
