@@ -339,7 +339,7 @@ class HybridRanker(Ranker):
         on_trace = signals.frame_scores(frames, rows)
         verbatim = np.zeros(len(rows))
         is_message = intent.kind == "message"
-        least = MIN_MESSAGE if is_message else signals.UNMARKED
+        least = MIN_MESSAGE if is_message else signals.MIN_UNMARKED
         if intent.kind in ("message", "how-to", "keywords") and len(tokens) >= least:
             token_idf = parts.lexical.postings.idf(tokens)
             token_weights = [token_idf[stem] for stem in stem_all(tokens)]

@@ -318,7 +318,7 @@ VALUE = 4
 sign of a message has none: "flush commit log to disk" is not "commit log disk full"."""
 MOSTLY = 0.6
 """The share of a text without a sign of a message that a literal has to have, to make it one."""
-UNMARKED = 4
+MIN_UNMARKED = 4
 """Words that such a text has at least: three, as "disk cache size", are what somebody looks for, not a message."""
 
 
