@@ -2,7 +2,8 @@
 
 RUN/corpus/         functions and their documentation, in CodeSearchNet's shape (corpora.codesearchnet.pipeline)
 RUN/*.jsonl.gz      pairs of documentation and function, of two functions of one name, and of guides
-RUN/translation/    the training (unif.translation), float32
+RUN/translation/    the training of its words (unif.translation), float32
+RUN/context/        the training of its encoder (unif.context)
 RUN/general/        the head, int8; copied to ncs/models/general it is part of the package
 
 Each step resumes where it stopped.
@@ -25,16 +26,20 @@ from corpora.codesearchnet.repositories import find_repositories
 from corpora.guides import guide_pairs
 from corpora.pairs import Pair, write_pairs
 from ncs.errors import BadInput, SourceError
+from ncs.learn.context_encoder import ContextEncoder
 from ncs.learn.general import GeneralHead
 from ncs.learn.heads import Head
 from ncs.progress import Track, silent
 from ncs.text.vocabulary import Vocabulary
 from unif.config import TranslationConfig
+from unif.context import train as train_context
 from unif.data import PairFile, Sources
 from unif.training import Trained
 from unif.translation import train as train_translation
-from unif.translation_data import SparsePairs
+from unif.translation_data import SparsePairs, Wordings
 
+EPOCHS_EACH = 10
+"""Epochs of the encoder for each epoch of the vectors."""
 STEMS = 12_000
 """Stems that are kept, the most frequent ones: 4 tables of 128 bytes for each. 23,000 are no better."""
 LEVELS = 127
@@ -63,7 +68,13 @@ def train(
     own_files = [PairFile(out / f"{name}.jsonl.gz") for name in own]
     sources = replace(sources, files=[*own_files, *sources.files])
     trained = train_translation(out / "translation", sources, config, device=device, track=track)
-    quantized(trained.head, SparsePairs.load(out / "translation" / "pairs")).save(out / "general")
+    read = out / "translation" / "pairs"
+    sparse, wordings, epochs = SparsePairs.load(read), Wordings.load(read), EPOCHS_EACH * config.epochs
+    stems = frequent_stems(sparse)
+    context = train_context(
+        out / "context", sparse, wordings, stems, config.valid, epochs=epochs, device=device, track=track
+    )
+    quantized(trained.head, sparse, stems, context).save(out / "general")
     return trained
 
 
@@ -74,28 +85,31 @@ def _guides(folders: Sequence[Path]) -> Iterator[Pair]:
             yield from guide_pairs(repository)
 
 
-def quantized(head: Head, counts: SparsePairs, stems: int = STEMS) -> GeneralHead:
-    """The head of the `stems` most frequent stems, its tables in 8 bits: each row by the largest of its numbers.
+def frequent_stems(pairs: SparsePairs, most: int = STEMS) -> Vocabulary:
+    """The stems that most pairs have in the question or in the function."""
+    pairs_with = sum(np.bincount(rows.indices, minlength=len(pairs.stems)) for rows in (pairs.query, pairs.code))
+    words = list(pairs.stems)
+    return Vocabulary.of(words[at] for at in np.sort(np.argsort(-pairs_with, kind="stable")[:most]))
 
-    Frequent is a stem by the pairs that have it in the question or in the function.
-    """
+
+def quantized(head: Head, pairs: SparsePairs, stems: Vocabulary, context: ContextEncoder) -> GeneralHead:
+    """The head of these stems, its tables in 8 bits: each row by the largest of its numbers."""
     translation = head.translation
     if translation is None:
         raise BadInput("the general head needs a translation")
-    pairs_with = sum(np.bincount(rows.indices, minlength=len(counts.stems)) for rows in (counts.query, counts.code))
-    kept = np.sort(np.argsort(-pairs_with, kind="stable")[:stems])
+    kept = pairs.stems.ids_of(list(stems))
     towers = (head.query.arrays, head.code.arrays)
     tables = [*(tower["table"] for tower in towers), translation.query, translation.code]
     weights = [*(tower["scores"][:, 0] for tower in towers), translation.query_weights, translation.code_weights]
     rows = np.stack([np.asarray(table[1:][kept], np.float32) for table in tables])  # [4, stems, d]
     scales = np.maximum(np.abs(rows).max(axis=2) / LEVELS, 1e-6).astype(np.float16)
-    words = list(counts.stems)
     return GeneralHead(
-        Vocabulary.of(words[at] for at in kept),
+        stems,
         np.rint(rows / scales[..., None].astype(np.float32)).clip(-LEVELS, LEVELS).astype(np.int8),
         scales,
         np.stack([np.asarray(each[1:][kept], np.float16) for each in weights]),
         translation.power,
         translation.half,
         translation.same,
+        context,
     )

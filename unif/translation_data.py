@@ -41,6 +41,7 @@ MIN_QUERY, MIN_NAME = 2, 2
 SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n\s*\n|:param|Args:|@param|>>>")
 MIN_SENTENCE = 12
 """Letters."""
+WORDINGS = "wordings.npz"
 SPARSE, COLUMNS = ("query", "code", "nameless"), ("name", "documented", "times", "question", "idf")
 
 
@@ -165,12 +166,39 @@ class SparsePairs:
         return cls(stems, **sparse, **columns, stats=ReadStats.load(folder))
 
 
+@dataclass(frozen=True, slots=True)
+class Wordings:
+    """The stems of all pairs in their order: of the queries and of the functions, field by field."""
+
+    query: Texts
+    fields: Mapping[Field, Texts]
+
+    def save(self, folder: Path) -> None:
+        """Write one file."""
+        texts = {"query": self.query, **{f"field.{field}": each for field, each in self.fields.items()}}
+        arrays: dict[str, Any] = {f"{name}.ids": each.ids for name, each in texts.items()}
+        arrays |= {f"{name}.offsets": each.offsets for name, each in texts.items()}
+        np.savez(folder / WORDINGS, **arrays)
+
+    @classmethod
+    def load(cls, folder: Path) -> Wordings:
+        """Load what `save` wrote. Raises BadInput for a folder of an older version."""
+        if not (folder / WORDINGS).is_file():
+            raise BadInput(f"{folder} is from another version of ncs; name another folder")
+        with np.load(folder / WORDINGS, allow_pickle=False) as file:
+            query, *fields = (
+                Texts(file[f"{name}.ids"], file[f"{name}.offsets"])
+                for name in ("query", *(f"field.{field}" for field in READ))
+            )
+        return cls(query, dict(zip(READ, fields, strict=True)))
+
+
 def write_rows(rows: Iterable[Row], folder: Path, stats: ReadStats) -> SparsePairs:
-    """Write pairs into `folder`. Raises BadInput where there are none."""
+    """Write pairs and their wordings into `folder`. Raises BadInput where there are none."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     times, questions = array("d"), QuestionNumbers()
-    queries, texts = TextsBuilder(), {field: TextsBuilder() for field in READ}
+    queries, ordered, texts = TextsBuilder(), TextsBuilder(), {field: TextsBuilder() for field in READ}
     stems: dict[str, int] = {}
 
     @cache
@@ -179,6 +207,7 @@ def write_rows(rows: Iterable[Row], folder: Path, stats: ReadStats) -> SparsePai
 
     for row in rows:
         queries.add(sorted(set(map(number, row.query))))
+        ordered.add(map(number, row.query))
         for field in READ:
             texts[field].add(map(number, row.fields.get(field, ())))
         times.append(row.weight)
@@ -189,9 +218,11 @@ def write_rows(rows: Iterable[Row], folder: Path, stats: ReadStats) -> SparsePai
     n = stats.rows = len(times)
     stats.questions = int(question.max()) + 1
     vocabulary, places = Vocabulary.numbered(stems)
-    query = _counts(queries.build(), places)
+    query = _counts(_renumbered(queries.build(), places), len(places))
     query.data[:] = 1
-    counts = {field: _counts(builder.build(), places) for field, builder in texts.items()}
+    fields = {field: _renumbered(builder.build(), places) for field, builder in texts.items()}
+    wordings = Wordings(_renumbered(ordered.build(), places), fields)
+    counts = {field: _counts(each, len(places)) for field, each in fields.items()}
     whole, bare = weighted_counts(counts), weighted_counts({f: each for f, each in counts.items() if f != "name"})
     df = np.bincount(whole.indices, minlength=len(places))
     pairs = SparsePairs(
@@ -206,6 +237,7 @@ def write_rows(rows: Iterable[Row], folder: Path, stats: ReadStats) -> SparsePai
         idf=np.log1p((n - df + 0.5) / (df + 0.5)),
         stats=stats,
     )
+    wordings.save(folder)
     pairs.save(folder)
     return pairs
 
@@ -218,10 +250,14 @@ def read_pairs(folder: Path, sources: Sources, track: Track = silent) -> SparseP
     return write_rows(read_rows(sources, stats, track), folder, stats)
 
 
-def _counts(texts: Texts, places: NDArray[np.int32]) -> Any:
+def _renumbered(texts: Texts, places: NDArray[np.int32]) -> Texts:
+    """Texts with the new number of every stem."""
+    return Texts(places[texts.ids], texts.offsets)
+
+
+def _counts(texts: Texts, stems: int) -> Any:
     """The counts of stems in texts, CSR [n, V]."""
-    ones = np.ones(len(texts.ids), np.float32)
-    counts = csr_matrix((ones, places[texts.ids], texts.offsets), (len(texts), len(places)))
+    counts = csr_matrix((np.ones(len(texts.ids), np.float32), texts.ids.copy(), texts.offsets), (len(texts), stems))
     counts.sum_duplicates()
     return counts
 

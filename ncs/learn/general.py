@@ -9,8 +9,11 @@ in a function d (BM25's, without idf: ncs.learn.translation), query words t, and
     match(t)    sum over u of w(u, d) * e_u * (max(0, cos(r_t, s_u)) ** power + same * [t is u])
     score       vectors + sum over t of g_t * match(t) / (match(t) + half) / sum over t of g_t
 
+Its second part, `ncs.learn.context_encoder`, reads the words of the leading candidates in context.
+
 On disk: `general.json` (settings), `vocabulary.*` (V stems), `tables.npy` (int8 [4, V, d]: q, c, r, s), `scales.npy`
-(float16 [4, V]: what a row of a table is multiplied by) and `weights.npy` (float16 [4, V]: logarithms of a, b, g, e).
+(float16 [4, V]: what a row of a table is multiplied by), `weights.npy` (float16 [4, V]: logarithms of a, b, g, e), and
+the files of the encoder.
 """
 
 from __future__ import annotations
@@ -25,11 +28,13 @@ import numpy as np
 
 from ncs.errors import BROKEN, BadInput, IndexDamaged
 from ncs.files import map_array, read_json, save_array
+from ncs.learn.context_encoder import READ_IN_CONTEXT, ContextEncoder, distinct_words
 from ncs.learn.tfidf import unit_rows
 from ncs.learn.translation import FIELD_WEIGHTS, K1, READ, B
 from ncs.storage.arrays import distinct, starts_of_runs
 from ncs.text.stems import stem_all
 from ncs.text.vocabulary import Vocabulary
+from ncs.types import FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +46,7 @@ if TYPE_CHECKING:
 
     Ids = NDArray[np.integer[Any]]
 
-FORMAT = 1
+FORMAT = 2
 FOLDER = Path(__file__).parents[1] / "models" / "general"
 """The head of this package."""
 _FIELDS = tuple(name for name in READ for _ in range(int(FIELD_WEIGHTS[name])))
@@ -70,6 +75,7 @@ class GeneralHead:
     power: float
     half: float
     same: float
+    context: ContextEncoder
 
     def vectors(self, table: int, ids: Ids) -> Matrix:
         """Rows of one of the tables, [len(ids), d]."""
@@ -85,6 +91,7 @@ class GeneralHead:
         self.stems.save(folder)
         for name in ("tables", "scales", "weights"):
             save_array(folder / f"{name}.npy", getattr(self, name))
+        self.context.save(folder)
         settings = {"format": FORMAT, "power": self.power, "half": self.half, "same": self.same}
         (folder / "general.json").write_text(json.dumps(settings) + "\n", encoding="utf-8")
 
@@ -102,7 +109,9 @@ class GeneralHead:
             scales, weights = (map_array(folder / f"{name}.npy", np.float16, 2) for name in ("scales", "weights"))
             if any(array.shape[:2] != (4, len(stems)) for array in (tables, scales, weights)):
                 raise ValueError("its files do not fit each other")
-            return cls(stems, tables, scales, weights, *(float(about[name]) for name in ("power", "half", "same")))
+            power, half, same = (float(about[name]) for name in ("power", "half", "same"))
+            context = ContextEncoder.load(folder, len(stems))
+            return cls(stems, tables, scales, weights, power, half, same, context)
         except (*BROKEN, OSError) as error:
             raise IndexDamaged(f"cannot read the general head in {folder} ({error}); install ncs again") from error
 
@@ -163,6 +172,18 @@ class GeneralScorer:
         matches = self._matches(ids, impacts, self._table(ids, impacts.stems))
         scores: Scores = self._cosines(ids, impacts) + matches.sum(axis=1)
         return scores
+
+    def contexts(self, query: Sequence[str], rows: Rows) -> Scores:
+        """The positive cosines of a query and rows by what their words mean in context, [len(rows)]."""
+        ids = self.query_ids(query)
+        if not len(ids) or not len(rows):
+            return np.zeros(len(rows))
+        words, _ = self.words.select_rows(READ_IN_CONTEXT, rows)
+        lengths = self.words.lengths(rows)[:, [FIELDS.index(field) for field in READ_IN_CONTEXT]]
+        functions = distinct_words(self._stems_of(words), lengths, len(self.head.stems))
+        encoder = self.head.context
+        cosines = encoder.encode_functions(*functions) @ encoder.encode_query(ids)
+        return np.asarray(np.maximum(cosines, 0.0), np.float64)
 
     def explain(self, query: Sequence[str], rows: Rows) -> list[list[Match]]:
         """For each row, which of its words stands for each word of a query, most important first."""

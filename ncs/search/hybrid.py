@@ -86,6 +86,8 @@ FAR = 6.0
 CHANCE = 0.3
 """The score by the general head that three of four random functions do not have; right ones have .6 at
 the median of web queries, and .4 at the fifth percentile."""
+LEADING = 30
+"""Candidates that the general head reads in context; 40 rank as well."""
 PHRASE = 8.0
 """What has a phrase leads what has most of a message, also where it is a test or a section of prose."""
 WEIGHT = "weight.json"
@@ -112,14 +114,15 @@ class Weights:
 class Settings:
     """Other parameters of the ranking, which are not tuned.
 
-    spelling, prose: of ncs.search.question; 0 and 1 turn them off. proximity, verbatim, frame: their weights; 0 turns
-    each off.
+    spelling, prose: of ncs.search.question; 0 and 1 turn them off. context: how much the general head's reading in
+    context counts beside its words; proximity, verbatim, frame: their weights; 0 turns each off.
     role, section, outline, body, unfinished, saturation: factors of ncs.search.signals; 1 turns each off.
     fold: whether near duplicates are folded. calibrated: whether tuned weights are used.
     """
 
     spelling: float = SPELLING
     prose: float = PROSE
+    context: float = 1.5
     proximity: float = 0.05
     verbatim: float = 3.0
     frame: float = 12.0
@@ -314,6 +317,7 @@ class HybridRanker(Ranker):
         order = np.argsort(-base, kind="stable")
         pool, base, best = pool.at(order), base[order], max(best or float(pool.lexical.max()), 1e-9)
         rows, intent, idf = pool.rows, analysis.intent, analysis.idf
+        is_code = evidence is None
         evidence = evidence or signals.gather_evidence(facts, rows, base)
         consensus, inside = evidence.consensus, evidence.inside
         words, stems, files = facts.words, facts.words.stems, facts.file_roles
@@ -377,7 +381,12 @@ class HybridRanker(Ranker):
             "body": signals.body_factors(thin & ~outlines, inside, directed, settings.body),
             "quality": signals.quality_factors(words, stems, rows, thin, settings.unfinished),
         }
-        return Ranking(rows.tolist(), [], signals=values, factors=factors, features=features, evidence=evidence)
+        ranking = Ranking(rows.tolist(), [], signals=values, factors=factors, features=features, evidence=evidence)
+        if parts.general and is_code and settings.context * general_weight > 0:
+            leading = np.argsort(-_total(ranking), kind="stable")[:LEADING]
+            contexts = parts.general.contexts(intent.words, rows[leading])
+            values["general"][leading] += settings.context * general_weight * (contexts - contexts.min(initial=1))
+        return ranking
 
     def _with_sections(
         self,

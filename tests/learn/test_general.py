@@ -18,6 +18,7 @@ import pytest
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import Index
+from ncs.learn.context_encoder import DIM, ContextEncoder, parameters
 from ncs.learn.general import FOLDER, GeneralHead, GeneralScorer, general_head
 from ncs.learn.translation import FIELD_WEIGHTS
 from ncs.search.hybrid import CHANCE, HybridRanker
@@ -35,7 +36,14 @@ def small_head(seed: int = 3) -> GeneralHead:
     tables = draw.integers(-127, 128, (4, len(STEMS), 6)).astype(np.int8)
     scales, weights = (draw.uniform(0.01, 0.02, (4, len(STEMS))).astype(np.float16) for _ in range(2))
     weights += draw.normal(size=weights.shape).astype(np.float16)
-    return GeneralHead(Vocabulary.of(STEMS), tables, scales, weights, power=3.0, half=0.3, same=0.5)
+    words = draw.integers(-127, 128, (2, len(STEMS), DIM)).astype(np.int8)
+    factors = draw.uniform(0.001, 0.002, (2, 2, len(STEMS))).astype(np.float16)
+    own = {
+        name: draw.normal(size=shape, scale=0.3).astype(np.float16).astype(np.float32)
+        for name, shape in parameters().items()
+    }
+    context = ContextEncoder(words, factors[0], factors[1], own)
+    return GeneralHead(Vocabulary.of(STEMS), tables, scales, weights, power=3.0, half=0.3, same=0.5, context=context)
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +143,10 @@ def test_a_saved_head_is_loaded_as_it_was(tmp_path: Path) -> None:
     for name in ("tables", "scales", "weights"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(head, name))
     assert (loaded.power, loaded.half, loaded.same) == (3.0, 0.3, 0.5)
+    for name in ("words", "scales", "weights"):
+        np.testing.assert_array_equal(getattr(loaded.context, name), getattr(head.context, name))
+    for name, values in head.context.parameters.items():
+        np.testing.assert_array_equal(loaded.context.parameters[name], values)
 
 
 def _without_settings(folder: Path) -> None:
@@ -158,7 +170,20 @@ def _cut(folder: Path) -> None:
     os.truncate(folder / "scales.npy", 60)
 
 
-@pytest.mark.parametrize("damage", [_without_settings, _of_the_future, _of_other_words, _pickled, _cut])
+def _shorter_context(folder: Path) -> None:
+    np.save(folder / "context.npy", np.load(folder / "context.npy")[1:])
+
+
+def _context_of_other_words(folder: Path) -> None:
+    np.save(folder / "context_words.npy", np.load(folder / "context_words.npy")[:, 1:])
+
+
+DAMAGES = [
+    _without_settings, _of_the_future, _of_other_words, _pickled, _cut, _shorter_context, _context_of_other_words
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_or_foreign_head_is_refused_in_one_line(tmp_path: Path, damage: object) -> None:
     small_head().save(tmp_path)
     assert callable(damage)
@@ -200,7 +225,7 @@ def test_what_the_head_does_not_know_of_a_query_lowers_its_share(index: Index) -
 
 def test_the_default_ranker_hears_it_unless_the_index_was_built_without(folder: Path, tmp_path: Path) -> None:
     with Index.load(folder) as index:
-        ranker = cast(HybridRanker, load_ranker("hybrid", index.snapshot))
+        ranker = cast(HybridRanker, load_ranker("hybrid", index.snapshot, context=0))
         ranking = ranker.rank("hide the soft keyboard", 5)
         parts = ranker.open_parts
         assert parts.general is not None

@@ -45,9 +45,9 @@ def indexed(tree: Path) -> Path:
 
 @pytest.fixture
 def large(tmp_path: Path) -> Path:
-    """Takes a while to index."""
+    """Takes seconds to index, longer than any call."""
     files = {}
-    for number in range(80):
+    for number in range(240):
         functions = (f"def do_{number}_{i}(value):\n    return value + {i}\n\n\n" for i in range(20))
         files[f"module_{number}.py"] = "".join(functions)
     return gitrepo.write(tmp_path / "large", files)

@@ -21,7 +21,7 @@ from tests.gitrepo import repository
 pytest.importorskip("torch", reason="needs the extra unif")
 
 from unif.__main__ import main
-from unif.general import quantized
+from unif.general import frequent_stems, quantized
 from unif.translation_data import SparsePairs
 
 LIST = Path(__file__).parents[2] / "corpora" / "general.txt"
@@ -65,6 +65,7 @@ def test_the_recipe_makes_a_head_from_repositories_and_resumes(repositories: Pat
     assert len(pairs) > 100
     first = {path.name: path.read_bytes() for path in (run / "general").iterdir()}
     (run / "general" / "tables.npy").unlink()
+    (run / "general" / "context.npy").unlink()
     assert main([*command, *settings]) == 0
     assert {path.name: path.read_bytes() for path in (run / "general").iterdir()} == first
 
@@ -86,7 +87,7 @@ def test_the_recipe_makes_a_head_from_repositories_and_resumes(repositories: Pat
         assert np.abs(scores - expected).max() < 0.02  # of scores up to 2
         assert np.corrcoef(scores, expected)[0, 1] > 0.999
 
-    fewer = quantized(trained, counts, 10)
+    fewer = quantized(trained, counts, frequent_stems(counts, 10), head.context)
     each = [np.bincount(rows.indices, minlength=len(counts.stems)) for rows in (counts.query, counts.code)]
     frequent = each[0] + each[1]
     assert len(fewer.stems) == 10
