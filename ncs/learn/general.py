@@ -28,7 +28,7 @@ import numpy as np
 
 from ncs.errors import BROKEN, BadInput, IndexDamaged
 from ncs.files import map_array, read_json, save_array
-from ncs.learn.context_encoder import READ_IN_CONTEXT, ContextEncoder, distinct_words
+from ncs.learn.context_encoder import MIN_QUERY, READ_IN_CONTEXT, ContextEncoder, distinct_words
 from ncs.learn.tfidf import unit_rows
 from ncs.learn.translation import FIELD_WEIGHTS, K1, READ, B
 from ncs.storage.arrays import distinct, starts_of_runs
@@ -174,9 +174,13 @@ class GeneralScorer:
         return scores
 
     def contexts(self, query: Sequence[str], rows: Rows) -> Scores:
-        """The positive cosines of a query and rows by what their words mean in context, [len(rows)]."""
+        """The positive cosines of a query and rows by what their words mean in context, [len(rows)].
+
+        They are 0 where the head knows fewer than two words of the query: a word alone has no context, nor were such
+        queries learned from.
+        """
         ids = self.query_ids(query)
-        if not len(ids) or not len(rows):
+        if len(ids) < MIN_QUERY or not len(rows):
             return np.zeros(len(rows))
         words, _ = self.words.select_rows(READ_IN_CONTEXT, rows)
         lengths = self.words.lengths(rows)[:, [FIELDS.index(field) for field in READ_IN_CONTEXT]]

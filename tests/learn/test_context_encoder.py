@@ -88,9 +88,11 @@ def test_the_encoder_of_the_package_knows_what_functions_are_about(index: Index,
     assert scores.min() >= 0
 
 
-def test_it_says_nothing_without_a_known_word(index: Index) -> None:
+def test_it_says_nothing_without_two_known_words(index: Index) -> None:
     rows = index.documents.rows()
-    assert not scorer_of(index).contexts(["qqzzq"], rows).any()
+    for query in (["qqzzq"], ["program"], ["program", "programs", "qqzzq"]):
+        assert not scorer_of(index).contexts(query, rows).any()
+    assert scorer_of(index).contexts(["program", "leave"], rows).any()
     assert scorer_of(index).contexts(["file"], rows[:0]).shape == (0,)
 
 
