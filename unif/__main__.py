@@ -88,6 +88,10 @@ def _parser() -> argparse.ArgumentParser:
         "--apart", action="append", default=[], type=Path, metavar="FILE",
         help="general: JSON lines with code, as cosqa's: no pair may be like one; repeatable",
     )  # fmt: skip
+    parser.add_argument(
+        "--questions", action="append", default=[], type=Path, metavar="FILE",
+        help="general: questions about their functions, as evaluation/written/training.jsonl.gz; repeatable",
+    )  # fmt: skip
     parser.add_argument("--leave-out", type=Path, metavar="FILE", help="JSON lines with a query: no pair may ask it")
     parser.add_argument("--out", type=Path, required=True, metavar="RUN", help="folder of the run")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, mps (default %(default)s)")
@@ -142,8 +146,12 @@ def _train_general(options: argparse.Namespace) -> Trained:
     from unif.general import train
 
     apart = ((row.text("code"), row.text("language")) for file in options.apart for row in read_rows(file))
+    questions = (row for file in options.questions for row in read_rows(file))
     sources, track = Sources(tuple(map(PairFile.parse, options.pairs)), 0.0, options.leave_out), tracker(options.quiet)
-    return train(options.out, options.repositories, sources, config, apart=apart, device=options.device, track=track)
+    return train(
+        options.out, options.repositories, sources, config, apart=apart, questions=questions, device=options.device,
+        track=track,
+    )  # fmt: skip
 
 
 def _summary(trained: Trained) -> str:

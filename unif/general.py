@@ -1,7 +1,7 @@
 """Training of the general head (ncs.learn.general) from the repositories that `corpora/general.txt` lists.
 
 RUN/corpus/         functions and their documentation, in CodeSearchNet's shape (corpora.codesearchnet.pipeline)
-RUN/*.jsonl.gz      pairs of documentation and function, of two functions of one name, and of guides
+RUN/*.jsonl.gz      pairs of documentation and function, of two functions of one name, of guides, of written questions
 RUN/translation/    the training of its words (unif.translation), float32
 RUN/context/        the training of its encoder (unif.context)
 RUN/general/        the head, int8; copied to ncs/models/general it is part of the package
@@ -24,6 +24,7 @@ from corpora.codesearchnet.duplicates import HeldOutFunctions
 from corpora.codesearchnet.pipeline import Rules, make_corpus
 from corpora.codesearchnet.repositories import find_repositories
 from corpora.guides import guide_pairs
+from corpora.jsonl import Row
 from corpora.pairs import Pair, write_pairs
 from ncs.errors import BadInput, SourceError
 from ncs.learn.context_encoder import ContextEncoder
@@ -38,6 +39,8 @@ from unif.training import Trained
 from unif.translation import train as train_translation
 from unif.translation_data import SparsePairs, Wordings
 
+ASKED = 4.0
+"""How often an epoch draws a question that people wrote."""
 EPOCHS_EACH = 10
 """Epochs of the encoder for each epoch of the vectors."""
 STEMS = 12_000
@@ -52,20 +55,24 @@ def train(
     config: TranslationConfig,
     *,
     apart: Iterable[tuple[str, str]] = (),
+    questions: Iterable[Row] = (),
     device: str = "auto",
     track: Track = silent,
 ) -> Trained:
     """Train the head on all repositories below these folders, and on further sources.
 
-    apart: functions kept for evaluation, (code, language): no pair may be like one.
+    apart: functions kept for evaluation, (code, language): no pair may be like one. questions: that people wrote about
+    functions of the repositories (`corpora.codesearchnet.pairs.asked`), each drawn ASKED times an epoch.
     """
     held_out, corpus = HeldOutFunctions(apart), out / "corpus"
     make_corpus(repositories, corpus, Rules(), track=track)
     own = {"pairs": pairs.pairs(corpus), "namesakes": pairs.namesakes([corpus]), "guides": _guides(repositories)}
-    for name, rows in own.items():
+    rows = list(questions)
+    own |= {"asked": pairs.asked(corpus, rows)} if rows else {}
+    for name, made in own.items():
         if not (out / f"{name}.jsonl.gz").is_file():
-            write_pairs(track(held_out.without(rows, Counter()), name, unit="pairs"), out / f"{name}.jsonl.gz")
-    own_files = [PairFile(out / f"{name}.jsonl.gz") for name in own]
+            write_pairs(track(held_out.without(made, Counter()), name, unit="pairs"), out / f"{name}.jsonl.gz")
+    own_files = [PairFile(out / f"{name}.jsonl.gz", ASKED if name == "asked" else 1.0) for name in own]
     sources = replace(sources, files=[*own_files, *sources.files])
     trained = train_translation(out / "translation", sources, config, device=device, track=track)
     read = out / "translation" / "pairs"

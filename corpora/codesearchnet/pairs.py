@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 from corpora.codesearchnet.filters import first_paragraph
 from corpora.codesearchnet.functions import CodeFunction, corpus_files, corpus_languages, read_functions
 from corpora.corpus import Corpus
+from corpora.jsonl import Row
 from corpora.pairs import Pair
 from ncs.errors import BadInput
 from ncs.search.baselines.enhanced import normalized
@@ -89,6 +90,20 @@ def namesakes(folders: Sequence[Path], languages: Sequence[str] = (), *, seed: i
             query, code = question(source), answer.original_string
             if query and code.strip() and normalized(query) != normalized(question(answer)):
                 yield _pair(query, code, answer)
+
+
+def asked(folder: Path, questions: Iterable[Row]) -> Iterator[Pair]:
+    """The pairs of questions that people wrote about functions of the corpus, in the form of `evaluation/written`.
+
+    A row has query, repo and relevant, places as PATH::NAME. Of a place's functions, such as overloads, all are pairs.
+    """
+    wanted: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in questions:
+        for place in row.texts("relevant"):
+            wanted[row.text("repo"), place].append(row)
+    for function in functions(folder, undocumented=True):
+        for row in wanted.get((function.repo, f"{function.path}::{function.func_name}"), ()):
+            yield Pair(row.text("query"), function.code, function.language, "written", row.text("id"))
 
 
 def documents(folder: Path, languages: Sequence[str] = (), partition: str = "") -> Iterator[Document]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 from pathlib import Path
 
@@ -57,12 +58,19 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_recipe_makes_a_head_from_repositories_and_resumes(repositories: Path, tmp_path: Path) -> None:
     run, apart = tmp_path / "run", tmp_path / "apart.jsonl"
     apart.write_text("")
+    asked = {"query": "get rid of an entry", "repo": "owner/r0", "id": "1", "relevant": ["a.py::unlink_record"]}
+    elsewhere = {**asked, "repo": "owner/none", "id": "2"}
+    (tmp_path / "asked.jsonl").write_text(f"{json.dumps(asked)}\n{json.dumps(elsewhere)}\n")
     command = ["train", "general", "--repositories", str(repositories), "--apart", str(apart), "--out", str(run), "-q"]
+    command += ["--questions", str(tmp_path / "asked.jsonl")]
     settings = ["--epochs", "1", "--batch", "32", "--valid", "0.1"]
     assert main([*command, *settings]) == 0
     pairs = list(read_rows(run / "pairs.jsonl.gz"))
     assert {row.text("license") for row in pairs} == {"MIT"}
     assert len(pairs) > 100
+    (written,) = read_rows(run / "asked.jsonl.gz")
+    assert written.text("query") == asked["query"]
+    assert "def unlink_record(" in written.text("code")
     first = {path.name: path.read_bytes() for path in (run / "general").iterdir()}
     (run / "general" / "tables.npy").unlink()
     (run / "general" / "context.npy").unlink()
