@@ -122,7 +122,7 @@ class Settings:
 
     spelling: float = SPELLING
     prose: float = PROSE
-    context: float = 1.5
+    context: float = 1.0
     proximity: float = 0.05
     verbatim: float = 3.0
     frame: float = 12.0
@@ -382,10 +382,11 @@ class HybridRanker(Ranker):
             "quality": signals.quality_factors(words, stems, rows, thin, settings.unfinished),
         }
         ranking = Ranking(rows.tolist(), [], signals=values, factors=factors, features=features, evidence=evidence)
-        if parts.general and is_code and settings.context * general_weight > 0:
+        weight = settings.context * general_weight * is_code
+        if parts.general and weight > 0 and not verbatim.any():
             leading = np.argsort(-_total(ranking), kind="stable")[:LEADING]
             contexts = parts.general.contexts(intent.words, rows[leading])
-            values["general"][leading] += settings.context * general_weight * (contexts - contexts.min(initial=1))
+            values["general"][leading] += weight * (contexts - contexts.min(initial=1))
         return ranking
 
     def _with_sections(
