@@ -9,6 +9,8 @@ same file:
     general     words that stand for the query's in public code (ncs.learn.general), beyond CHANCE, times two shares of
                 the query by idf: what the best document by words does not have (the better a corpus meets the words,
                 the less it needs others), and what the head knows; half of it where consensus is believed
+    context     cosine of the query to what the words of a function are about (ncs.learn.context_encoder), beyond the
+                lowest, times the weight of `general`, for the LEADING candidates where no literal has the query
     learnt      z-score by the index's own learned head, if positive, where it has one (ncs.search.unif)
     name        overlap of its name and the query
     definition  it defines a symbol of the query
@@ -114,8 +116,8 @@ class Weights:
 class Settings:
     """Other parameters of the ranking, which are not tuned.
 
-    spelling, prose: of ncs.search.question; 0 and 1 turn them off. context: how much the general head's reading in
-    context counts beside its words; proximity, verbatim, frame: their weights; 0 turns each off.
+    spelling, prose: of ncs.search.question; 0 and 1 turn them off. context, proximity, verbatim, frame:
+    their weights; 0 turns each off.
     role, section, outline, body, unfinished, saturation: factors of ncs.search.signals; 1 turns each off.
     fold: whether near duplicates are folded. calibrated: whether tuned weights are used.
     """
@@ -358,7 +360,11 @@ class HybridRanker(Ranker):
             "lexical": (pool.lexical - pool.spelling) / best,
             "spelling": pool.spelling / best,
             "meaning": weights.meaning * features["meaning"],
-            **({"general": general_weight * features["general"]} if parts.general else {}),
+            **(
+                {"general": general_weight * features["general"], "context": np.zeros(len(rows))}
+                if parts.general
+                else {}
+            ),
             **({"learnt": weights.head * pool.head} if parts.head else {}),
             "consensus": weights.consensus * consensus.gate * consensus.scores(facts.uses, rows),
             "file": inside * (titles + beside),
@@ -386,7 +392,7 @@ class HybridRanker(Ranker):
         if parts.general and weight > 0 and not verbatim.any():
             leading = np.argsort(-_total(ranking), kind="stable")[:LEADING]
             contexts = parts.general.contexts(intent.words, rows[leading])
-            values["general"][leading] += weight * (contexts - contexts.min(initial=1))
+            values["context"][leading] = weight * (contexts - contexts.min(initial=1))
         return ranking
 
     def _with_sections(
