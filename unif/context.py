@@ -36,12 +36,13 @@ from ncs.progress import Track, silent
 from unif.training import (
     CANDIDATES,
     choose_device,
+    in_8_bits,
     open_run,
     reading_checkpoint,
     save_checkpoint,
     softmax_loss,
 )
-from unif.translation_data import MIN_NAME, SparsePairs, Wordings
+from unif.translation_data import MIN_NAME, SparsePairs, Wordings, alike
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from ncs.text.vocabulary import Vocabulary
     from unif.data import Ids
 
-LEVELS = 127
 EPOCHS, BATCH, BLOCK, NEAR = 20, 1_024, 8, 2_000
 """Epochs, pairs a batch, pairs a block, and among how many neighboring pairs a block is drawn."""
 RATE, WORD_RATE, WARM_UP = 1e-3, 2e-3, 300
@@ -122,11 +122,7 @@ class ContextPairs:
 
     def not_negatives(self, rows: Ids) -> NDArray[np.bool_]:
         """Masks functions of a batch that share the name or the question, [n, n], false at i, i."""
-        name, question = self.name[rows], self.question[rows]
-        same: NDArray[np.bool_] = (name[:, None] == name) & (name >= 0)[:, None]
-        same |= question[:, None] == question
-        np.fill_diagonal(same, False)
-        return same
+        return alike(self.name[rows], self.question[rows])
 
 
 def _padded(stems: Any, fields: Any, offsets: Any, longest: int) -> tuple[NDArray[np.int16], NDArray[np.int8]]:
@@ -297,10 +293,8 @@ class ContextTraining:
         """Plain arrays: words in 8 bits, each by the largest of its numbers, the rest in 16."""
         state = {name: each.detach().float().cpu().numpy() for name, each in self.model.state_dict().items()}
         words = np.stack([state[f"{side}.words.weight"][1:] for side in SIDES])
-        scales = np.maximum(np.abs(words).max(axis=2) / LEVELS, 1e-6).astype(np.float16)
         return ContextEncoder(
-            np.rint(words / scales[..., None].astype(np.float32)).clip(-LEVELS, LEVELS).astype(np.int8),
-            scales,
+            *in_8_bits(words),
             np.stack([state[f"{side}.word_weights.weight"][1:, 0] for side in SIDES]).astype(np.float16),
             {
                 name: state[name].reshape(shape).astype(np.float16).astype(np.float32)

@@ -35,17 +35,16 @@ from ncs.text.vocabulary import Vocabulary
 from unif.config import TranslationConfig
 from unif.context import train as train_context
 from unif.data import PairFile, Sources
-from unif.training import Trained
+from unif.training import Trained, in_8_bits
 from unif.translation import train as train_translation
 from unif.translation_data import SparsePairs, Wordings
 
 ASKED = 4.0
-"""How often an epoch draws a question that people wrote."""
+"""How often an epoch draws a written question."""
 EPOCHS_EACH = 10
 """Epochs of the encoder for each epoch of the vectors."""
 STEMS = 12_000
 """Stems that are kept, the most frequent ones: 4 tables of 128 bytes for each. 23,000 are no better."""
-LEVELS = 127
 
 
 def train(
@@ -61,7 +60,7 @@ def train(
 ) -> Trained:
     """Train the head on all repositories below these folders, and on further sources.
 
-    apart: functions kept for evaluation, (code, language): no pair may be like one. questions: that people wrote about
+    apart: functions kept for evaluation, (code, language): no pair may be like one. questions: written about
     functions of the repositories (`corpora.codesearchnet.pairs.asked`), each drawn ASKED times an epoch.
     """
     held_out, corpus = HeldOutFunctions(apart), out / "corpus"
@@ -109,11 +108,9 @@ def quantized(head: Head, pairs: SparsePairs, stems: Vocabulary, context: Contex
     tables = [*(tower["table"] for tower in towers), translation.query, translation.code]
     weights = [*(tower["scores"][:, 0] for tower in towers), translation.query_weights, translation.code_weights]
     rows = np.stack([np.asarray(table[1:][kept], np.float32) for table in tables])  # [4, stems, d]
-    scales = np.maximum(np.abs(rows).max(axis=2) / LEVELS, 1e-6).astype(np.float16)
     return GeneralHead(
         stems,
-        np.rint(rows / scales[..., None].astype(np.float32)).clip(-LEVELS, LEVELS).astype(np.int8),
-        scales,
+        *in_8_bits(rows),
         np.stack([np.asarray(each[1:][kept], np.float16) for each in weights]),
         translation.power,
         translation.half,

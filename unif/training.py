@@ -34,6 +34,8 @@ from unif.data import STATS, IndexSource, Inputs, Pairs, ReadStats, batches, epo
 from unif.networks import Towers, create, export
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ncs.index import Index
     from ncs.learn.heads import Head
     from unif.data import Ids, Sources, Texts
@@ -284,6 +286,12 @@ class RowAdam:
         self.steps = int(state["steps"])
         for name in ("first", "second", "last"):
             getattr(self, name).copy_(state[name])
+
+
+def in_8_bits(rows: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
+    """Vectors [..., d] as whole numbers up to 127, each by the largest of its own, and what these are multiplied by."""
+    scales = np.maximum(np.abs(rows).max(axis=-1) / 127, 1e-6).astype(np.float16)
+    return np.rint(rows / scales[..., None].astype(np.float32)).clip(-127, 127).astype(np.int8), scales
 
 
 def softmax_loss(scores: Tensor, twins: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from scipy.sparse import csr_matrix, load_npz, save_npz, vstack
 
 from corpora.program import read_program
 from ncs.errors import BadInput
+from ncs.learn.context_encoder import MIN_QUERY
 from ncs.learn.translation import READ, lengths, saturated, weighted_counts
 from ncs.progress import Track, silent
 from ncs.text.stems import stem
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
 LONGEST_QUERY, LONGEST_FIELD = 25, 200
 """Words that are read."""
-MIN_QUERY, MIN_NAME = 2, 2
-"""Least words of a question and of a descriptive name."""
+MIN_NAME = 2
+"""Least words of a descriptive name."""
 SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n\s*\n|:param|Args:|@param|>>>")
 MIN_SENTENCE = 12
 """Letters."""
@@ -141,12 +142,7 @@ class SparsePairs:
 
     def not_negatives(self, rows: Ids, *, questions: bool = False) -> NDArray[np.bool_]:
         """Masks functions of a batch that share the name (`questions`: or the question), [n, n], false at i, i."""
-        name, question = self.name[rows], np.asarray(self.question[rows])
-        same: NDArray[np.bool_] = (name[:, None] == name) & (name >= 0)[:, None]
-        if questions:
-            same |= question[:, None] == question
-        np.fill_diagonal(same, False)
-        return same
+        return alike(self.name[rows], self.question[rows] if questions else None)
 
     def save(self, folder: Path) -> None:
         """Write the arrays, `reading.json` last."""
@@ -164,6 +160,15 @@ class SparsePairs:
         columns = {name: np.load(folder / f"{name}.npy", allow_pickle=False) for name in COLUMNS}
         stems = Vocabulary.of(json.loads((folder / "stems.json").read_bytes()))
         return cls(stems, **sparse, **columns, stats=ReadStats.load(folder))
+
+
+def alike(name: Ids, question: NDArray[np.integer[Any]] | None = None) -> NDArray[np.bool_]:
+    """Which rows share the name, or the question if given, [n, n], false at i, i; name: -1 for none."""
+    same: NDArray[np.bool_] = (name[:, None] == name) & (name >= 0)[:, None]
+    if question is not None:
+        same |= question[:, None] == question
+    np.fill_diagonal(same, False)
+    return same
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +203,7 @@ def write_rows(rows: Iterable[Row], folder: Path, stats: ReadStats) -> SparsePai
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     times, questions = array("d"), QuestionNumbers()
-    queries, ordered, texts = TextsBuilder(), TextsBuilder(), {field: TextsBuilder() for field in READ}
+    queries, texts = TextsBuilder(), {field: TextsBuilder() for field in READ}
     stems: dict[str, int] = {}
 
     @cache
@@ -206,8 +211,7 @@ def write_rows(rows: Iterable[Row], folder: Path, stats: ReadStats) -> SparsePai
         return stems.setdefault(stem(word), len(stems))
 
     for row in rows:
-        queries.add(sorted(set(map(number, row.query))))
-        ordered.add(map(number, row.query))
+        queries.add(map(number, row.query))
         for field in READ:
             texts[field].add(map(number, row.fields.get(field, ())))
         times.append(row.weight)
@@ -218,10 +222,10 @@ def write_rows(rows: Iterable[Row], folder: Path, stats: ReadStats) -> SparsePai
     n = stats.rows = len(times)
     stats.questions = int(question.max()) + 1
     vocabulary, places = Vocabulary.numbered(stems)
-    query = _counts(_renumbered(queries.build(), places), len(places))
-    query.data[:] = 1
     fields = {field: _renumbered(builder.build(), places) for field, builder in texts.items()}
-    wordings = Wordings(_renumbered(ordered.build(), places), fields)
+    wordings = Wordings(_renumbered(queries.build(), places), fields)
+    query = _counts(wordings.query, len(places))
+    query.data[:] = 1
     counts = {field: _counts(each, len(places)) for field, each in fields.items()}
     whole, bare = weighted_counts(counts), weighted_counts({f: each for f, each in counts.items() if f != "name"})
     df = np.bincount(whole.indices, minlength=len(places))

@@ -93,7 +93,7 @@ def namesakes(folders: Sequence[Path], languages: Sequence[str] = (), *, seed: i
 
 
 def asked(folder: Path, questions: Iterable[Row]) -> Iterator[Pair]:
-    """The pairs of questions that people wrote about functions of the corpus, in the form of `evaluation/written`.
+    """The pairs of questions written about functions of the corpus, in the form of `evaluation/written`.
 
     A row has query, repo and relevant, places as PATH::NAME. Of a place's functions, such as overloads, all are pairs.
     """
