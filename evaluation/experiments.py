@@ -7,6 +7,7 @@ import json
 import re
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -42,7 +43,7 @@ SAMPLE, SAMPLE_OF_MODELS = 1000, 100
 """Documents, and queries, that embedding latency is taken over; of models that may take seconds a text."""
 OFF: Mapping[str, object] = {
     **dict.fromkeys(("spelling", "meaning", "naming", "definition", "proximity", "consensus"), 0.0),
-    **dict.fromkeys(("title", "neighbours", "general", "head"), 0.0),
+    **dict.fromkeys(("title", "neighbours", "general", "context", "head"), 0.0),
     **dict.fromkeys(("prose", "role", "outline", "body", "unfinished", "saturation"), 1.0),
     "fold": False,
     "calibrated": False,
@@ -411,7 +412,7 @@ def run_experiment(
     _check_judged(corpus, documents)
     if all(system.name != BASELINE for system in systems):
         systems = [System(BASELINE), *systems]
-    candidates = draw_distractors(documents, corpus.qrels, distractors, seed) if distractors else None
+    candidates = draw_distractors(documents, corpus.qrels, distractors, seed, corpus.judged_run) if distractors else None
     qrels = corpus.qrels if candidates is None else {query: corpus.qrels[query] for query in candidates}
     queries = [query for query in corpus.queries if query.id in qrels]
 
@@ -476,25 +477,34 @@ def _check_judged(corpus: Corpus, documents: Sequence[Document]) -> None:
 
 
 def draw_distractors(
-    documents: Sequence[Document], qrels: Qrels, count: int, seed: int = 0
+    documents: Sequence[Document],
+    qrels: Qrels,
+    count: int,
+    seed: int = 0,
+    judged_run: Callable[[Run], Run] = lambda run: run,
 ) -> dict[str, NDArray[np.int64]]:
     """query id -> sorted rows of its relevant documents and of `count` others, drawn for this query alone.
 
     CodeSearchNet's first test (Husain et al. 2019, section 4.3, table 3): "we fix a set of 999 distractor snippets for
     each test pair". The draw depends on the seed, the query's id and the number of documents only.
+    judged_run: of the corpus, where the qrels judge files or names of functions: what has one is relevant.
     Queries without a relevant document are left out. Raises BadInput where none has one, and for too few documents.
     """
-    row_of = {document.id: row for row, document in enumerate(documents)}
+    names = judged_run({document.id: {document.id: 1.0} for document in documents})
+    rows_of: dict[str, list[int]] = defaultdict(list)
+    for row, document in enumerate(documents):
+        for name in names[document.id]:
+            rows_of[name].append(row)
     rows_by_query = {}
     for query, grades in qrels.items():
-        rows = [row_of[id] for id, grade in grades.items() if grade > 0 and id in row_of]
+        rows = np.unique([row for name, grade in grades.items() if grade > 0 for row in rows_of[name]])
         others = np.setdiff1d(np.arange(len(documents)), rows)
         if len(others) < count:
             raise BadInput(f"{count} distractors for {query!r}, but only {len(others)} other documents; ask for fewer")
         key = hashlib.blake2b(f"{seed} {query}".encode(), digest_size=8).digest()
         sampled = np.random.default_rng(int.from_bytes(key, "little")).choice(others, count, replace=False)
-        if rows:
-            rows_by_query[query] = np.sort(np.concatenate([np.asarray(rows, np.int64), sampled]))
+        if len(rows):
+            rows_by_query[query] = np.sort(np.concatenate([rows.astype(np.int64), sampled]))
     if not rows_by_query:
         raise BadInput("no query has a relevant document to rank among distractors; omit --distractors")
     return rows_by_query

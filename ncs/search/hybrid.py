@@ -280,8 +280,7 @@ class HybridRanker(Ranker):
             ranking = replace(ranking, folded=fold and settings.fold)
             ranking = _best(ranking, facts, n, factor=settings.saturation, answer=answer)
         rows = np.array(ranking.rows, np.int64)
-        stems = dict.fromkeys(term.stem for term in expansion.terms if term.documents)
-        impacts = {stem: postings.scores({stem: 1.0}, rows) for stem in stems}
+        impacts = {stem: postings.scores({stem: 1.0}, rows) for stem in analysis.idf}
         ranking = replace(ranking, analysis=analysis, words=intent.words, added=expansion.words, impacts=impacts)
         if not confidences:
             return ranking

@@ -111,6 +111,17 @@ def test_all_relevant_documents_stay_and_too_few_others_are_refused() -> None:
         draw_distractors(corpus_of(13), qrels, 11)
 
 
+def test_where_names_are_judged_all_documents_of_a_right_name_are_no_distractors() -> None:
+    files = {f"d{row}": f"{row // 4}.py" for row in range(40)}
+
+    def judged_run(run: Run) -> Run:
+        return {query: {files[id]: score for id, score in scores.items()} for query, scores in run.items()}
+
+    qrels = {"q": {"2.py": 1, "not listed 1": 1}, "none": {"not there": 1}}
+    ((query, rows),) = draw_distractors(corpus_of(40), qrels, 30, judged_run=judged_run).items()
+    assert (query, len(rows), set(range(8, 12)) - set(rows.tolist())) == ("q", 34, set())
+
+
 def test_the_json_gives_back_the_experiment_without_texts_and_with_values_left_out(tmp_path: Path) -> None:
     corpus = replace(SMALL, qrels={**SMALL.qrels, "q3": {"zip": 0}})
     result = run_experiment(corpus, [], measures=["ndcg_all", "ndcg"], depth=5)
@@ -209,8 +220,10 @@ def test_where_files_are_judged_their_run_is_made_of_that_over_functions() -> No
 
     corpus = replace(SMALL, qrels={"q1": {"file.java": 1}, "q2": {"network.java": 1, "not listed": 1}}, fold=fold)
     assert bm25_of(corpus, "mrr", "recall@5").values == {"mrr": [1.0, 1.0], "recall@5": [1.0, 0.5]}
+    among = run_experiment(corpus, [], measures=["mrr"], distractors=2)
+    assert (among.queries, among.builds[0].systems[0].values) == (["q1", "q2"], {"mrr": [1.0, 1.0]})
     with pytest.raises(BadInput, match="no query has a relevant document to rank among distractors"):
-        run_experiment(corpus, [], distractors=2)
+        run_experiment(replace(corpus, qrels={"q1": {"not listed": 1}}), [], distractors=2)
 
 
 def test_a_name_of_several_corpora_gives_their_pool_each_of_them_and_the_mean_over_them(

@@ -132,6 +132,17 @@ def test_a_word_that_others_mistyped_too_is_corrected_where_another_has_200_time
     assert "volm" in found.query  # a corrected word is searched for, too
 
 
+def test_a_hit_has_a_confidence_where_a_word_is_corrected_that_the_corpus_mistyped_too(tmp_path: Path) -> None:
+    often = "".join(f"def quiet_{n}():\n    suppress(warning_{n})\n\n\n" for n in range(250))
+    (tmp_path / "code.py").write_text(often + 'def other():\n    """Supress it."""\n')
+    with Index.build(tmp_path, tmp_path / "index") as index:
+        found = index.results("supress the warning", 3)
+    assert list(found.ranking.words) == ["suppress", "warning"]
+    assert [hit.document.name for hit in found.hits][0] == "other"
+    assert all(found.ranking.confidences or ())
+    assert [impact > 0 for impact in found.ranking.impacts[stem("suppress")]] == [False, True, True]
+
+
 @pytest.mark.parametrize(
     ("further", "known", "words"),
     [
