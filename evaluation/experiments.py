@@ -412,7 +412,9 @@ def run_experiment(
     _check_judged(corpus, documents)
     if all(system.name != BASELINE for system in systems):
         systems = [System(BASELINE), *systems]
-    candidates = draw_distractors(documents, corpus.qrels, distractors, seed, corpus.judged_run) if distractors else None
+    candidates = None
+    if distractors:
+        candidates = draw_distractors(documents, corpus.qrels, distractors, seed, corpus.judged_run)
     qrels = corpus.qrels if candidates is None else {query: corpus.qrels[query] for query in candidates}
     queries = [query for query in corpus.queries if query.id in qrels]
 

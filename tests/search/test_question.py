@@ -138,7 +138,7 @@ def test_a_hit_has_a_confidence_where_a_word_is_corrected_that_the_corpus_mistyp
     with Index.build(tmp_path, tmp_path / "index") as index:
         found = index.results("supress the warning", 3)
     assert list(found.ranking.words) == ["suppress", "warning"]
-    assert [hit.document.name for hit in found.hits][0] == "other"
+    assert found.hits[0].document.name == "other"
     assert all(found.ranking.confidences or ())
     assert [impact > 0 for impact in found.ranking.impacts[stem("suppress")]] == [False, True, True]
 
