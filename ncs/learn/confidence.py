@@ -23,11 +23,12 @@ from ncs.messages import NO_CONFIDENCE, OUT_OF_RANGE
 if TYPE_CHECKING:
     from ncs.types import Scores
 
-FEATURES = ("coverage", "evidence", "strength", "meaning", "name", "certain", "share", "lead")
+FEATURES = ("coverage", "evidence", "meaning", "name", "certain", "general", "share", "lead")
 """Features of a hit; words are counted by idf, a word as rare as can be is 1, and the query has q of them:
 coverage: the part c of the query that the document's words have, as c^3 (1 - exp(-q / 3)): two words say less than six,
-and a missing one says much; strength: its BM25 over q; evidence: its BM25, as 1 - exp(-BM25 / 2);
-meaning: cosine; name: the signal, unweighted; certain: the most of the signals definition, verbatim and frame, 0 to 1;
+and a missing one says much; evidence: its BM25, as 1 - exp(-BM25 / 2); meaning: cosine; name: the signal, unweighted;
+certain: the most of the signals definition, verbatim and frame, 0 to 1; general: the score by the general head beyond
+chance, 1 at most, 0 without the head;
 share: its score over the best hit's; lead: by how much of its score it is ahead of the next hit."""
 STRONG, LIKELY, WEAK = 0.6, 0.3, 0.1
 """From these probabilities on a hit is called so."""
@@ -48,7 +49,7 @@ class Model:
         return np.minimum.accumulate(probabilities)
 
 
-MODEL = Model(-7.23, (1.17, 1.01, 0.68, 1.30, 0.67, 1.83, 4.05, 3.72))
+MODEL = Model(-7.81, (0.57, 0.90, 0.93, 1.32, 1.84, 1.63, 4.02, 4.14))
 """Fitted by `python -m evaluation.confidence` (docs/ranking.md)."""
 
 

@@ -539,16 +539,16 @@ def confidence_features(ranking: Ranking) -> Scores:
     if not ranking.rows:
         return np.zeros((0, len(FEATURES)))
     n = len(ranking.rows)
-    total = max(sum(analysis.idf.values()), 1e-9)
-    mass = total / float(np.log1p(2 * analysis.documents))
-    coverage, strength = np.zeros(n), np.zeros(n)
+    total, rarest = max(sum(analysis.idf.values()), 1e-9), float(np.log1p(2 * analysis.documents))
+    coverage, bm25 = np.zeros(n), np.zeros(n)
     for stem, impacts in ranking.impacts.items():
         coverage += (impacts > 0) * analysis.idf[stem] / total
-        strength += impacts / total
+        bm25 += impacts / rarest
     scores, lead = np.array(ranking.scores), np.zeros(n)
     lead[:-1] = (scores[:-1] - scores[1:]) / np.maximum(scores[:-1], 1e-9)
-    columns = [coverage**3 * (1 - np.exp(-mass / 3)), 1 - np.exp(-strength * mass / 2), strength]
+    columns = [coverage**3 * (1 - np.exp(-total / rarest / 3)), 1 - np.exp(-bm25 / 2)]
     columns += [ranking.features[name] for name in ("meaning", "name", "certain")]
+    columns += [np.minimum(ranking.features.get("general", np.zeros(n)), 1.0)]
     return np.column_stack([*columns, scores / scores[0], lead])
 
 
