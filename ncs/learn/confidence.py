@@ -28,8 +28,8 @@ FEATURES = ("coverage", "evidence", "meaning", "name", "certain", "general", "sh
 coverage: the part c of the query that the document's words have, as c^3 (1 - exp(-q / 3)): two words say less than six,
 and a missing one says much; evidence: its BM25, as 1 - exp(-BM25 / 2); meaning: cosine; name: the signal, unweighted;
 certain: the most of the signals definition, verbatim and frame, 0 to 1; general: the score by the general head beyond
-chance, 1 at most, 0 without the head;
-share: its score over the best hit's; lead: by how much of its score it is ahead of the next hit."""
+chance, 1 at most, 0 without the head; share: its score over the best hit's; lead: by how much of its score it is ahead
+of the next hit."""
 STRONG, LIKELY, WEAK = 0.6, 0.3, 0.1
 """From these probabilities on a hit is called so."""
 TUNED = "tuned.json"

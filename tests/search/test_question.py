@@ -139,7 +139,7 @@ def test_a_hit_has_a_confidence_where_a_word_is_corrected_that_the_corpus_mistyp
         found = index.results("supress the warning", 3)
     assert list(found.ranking.words) == ["suppress", "warning"]
     assert found.hits[0].document.name == "other"
-    assert all(found.ranking.confidences or ())
+    assert [0 < confidence < 1 for confidence in found.ranking.confidences or ()] == [True] * 3
     assert [impact > 0 for impact in found.ranking.impacts[stem("suppress")]] == [False, True, True]
 
 
