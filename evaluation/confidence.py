@@ -1,7 +1,7 @@
-"""`python -m evaluation.confidence`: fits the confidence of hits to questions that people wrote, and tests it.
+"""`python -m evaluation.confidence`: fits the confidence of hits to the questions of judged sets, and tests it.
 
     python -m evaluation.confidence --fit cosqa --fit nlp2api --fit evaluation/functions/develop \\
-      --fit evaluation/large --report evaluation/functions/report --report evaluation/held_out
+      --fit evaluation/large --report evaluation/functions/report
 
 Each set counts the same. Every question is asked of its own corpus, and one in four (UNANSWERED) also of a corpus of
 the next set, where nothing is right. Printed are the model for ncs.learn.confidence, and how often hits of a stated

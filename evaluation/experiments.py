@@ -499,14 +499,15 @@ def draw_distractors(
             rows_of[name].append(row)
     rows_by_query = {}
     for query, grades in qrels.items():
-        rows = np.unique([row for name, grade in grades.items() if grade > 0 for row in rows_of[name]])
+        relevant = {row for name, grade in grades.items() if grade > 0 for row in rows_of[name]}
+        rows = np.array(sorted(relevant), np.int64)
         others = np.setdiff1d(np.arange(len(documents)), rows)
         if len(others) < count:
             raise BadInput(f"{count} distractors for {query!r}, but only {len(others)} other documents; ask for fewer")
         key = hashlib.blake2b(f"{seed} {query}".encode(), digest_size=8).digest()
         sampled = np.random.default_rng(int.from_bytes(key, "little")).choice(others, count, replace=False)
         if len(rows):
-            rows_by_query[query] = np.sort(np.concatenate([rows.astype(np.int64), sampled]))
+            rows_by_query[query] = np.sort(np.concatenate([rows, sampled]))
     if not rows_by_query:
         raise BadInput("no query has a relevant document to rank among distractors; omit --distractors")
     return rows_by_query

@@ -2,7 +2,7 @@
 
     P(right) = 1 / (1 + exp(-(intercept + sum of coefficient * feature)))
 
-over FEATURES, which do not depend on the scale of a score. The coefficients are fitted to questions that people wrote
+over FEATURES, which do not depend on the scale of a score. The coefficients are fitted to questions of judged sets
 (evaluation.confidence); a hit is never more probable than those before it.
 """
 
