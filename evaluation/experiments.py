@@ -71,7 +71,8 @@ class Ranked:
     values: measure -> one value per query, in the order of Experiment.queries; None where the measure leaves it out.
     query_ms: milliseconds of each query, search and ids. embed_document_ms, embed_query_ms: of a sample in a batch, as
     CoIR measures; None for a ranker without embeddings. index_bytes: the ranker's own files; None without any.
-    ranks: of each query the rank of every relevant file, 0 where it is not ranked (evaluation.issues).
+    ranks: of each query the rank of every relevant file, 0 where it is not ranked; tokens: of each answer that an agent
+    reads, () for a ranker that agents cannot ask (evaluation.issues).
     """
 
     system: str
@@ -85,6 +86,7 @@ class Ranked:
     embed_query_ms: float | None = None
     index_bytes: int | None = None
     ranks: Sequence[Sequence[int]] = field(default_factory=list)
+    tokens: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -563,6 +565,7 @@ def _pooled_system(parts: Sequence[Ranked]) -> Ranked:
         fit_seconds=_total([part.fit_seconds for part in parts]),
         **query_times([value for part in parts for value in part.query_ms]),
         ranks=[ranks for part in parts for ranks in part.ranks],
+        tokens=[tokens for part in parts for tokens in part.tokens],
         values=values,
         means={name: round(sum(column) / len(column), 6) if column else 0.0 for name, column in defined.items()},
         embed_document_ms=_median([part.embed_document_ms for part in parts]),

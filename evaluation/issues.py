@@ -2,7 +2,8 @@
 
 Each repository has one work tree and one index, brought from issue to issue, in the order of their commits, by update.
 acc@k is strict: 1 where all right files are within the first k. `functions acc@k` is the same for functions, over the
-issues where they are known, and mrr 1 / the rank of the first right file.
+issues where they are known, and mrr 1 / the rank of the first right file. Tokens are those of the answer that `ncs mcp`
+gives an agent.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ from ncs.errors import BadInput, unknown
 from ncs.exit_status import main_program
 from ncs.index import Index
 from ncs.search.question import MAX_QUERY
+from ncs.search.rankers import DEFAULT_RANKER
+from ncs.serve.mcp.pages import tokens
+from ncs.serve.mcp.projects import Projects, Settings
+from ncs.serve.mcp.tools import answer
 from ncs.storage.filters import Filters
 from ncs.types import Location, Query
 
@@ -47,10 +52,12 @@ Say = Callable[[str], object]
 
 
 class Answer(NamedTuple):
-    """Files, best first, and a function that ranks functions: of each hit its place and those of its copies."""
+    """Files, best first; functions: ranks functions, of each hit its place and those of its copies; call: the MCP tool
+    that answers so, and its arguments, where there is one."""
 
     files: Sequence[str]
     functions: Callable[[], Sequence[Sequence[Location]]]
+    call: tuple[str, Mapping[str, str]] | None = None
 
 
 Ranker = Callable[[Index, Issue], Answer]
@@ -65,12 +72,14 @@ def _search(index: Index, text: str, ranker: str) -> Answer:
         hits = index.results(text, DEPTH, ranker=ranker, filters=Filters(functions_only=True)).hits
         return [(hit.document.location, *hit.document.copies) for hit in hits]
 
-    return Answer([hit.document.path for hit in files], functions)
+    call = ("search_code", {"query": text}) if ranker == DEFAULT_RANKER else None
+    return Answer([hit.document.path for hit in files], functions, call)
 
 
 def _locate(index: Index, issue: Issue) -> Answer:
     """Files as Index.locate ranks them, and their functions by the scores of file and function together."""
-    found = index.locate(issue.text[:MAX_QUERY], DEPTH)
+    text = issue.text[:MAX_QUERY]
+    found = index.locate(text, DEPTH)
 
     def functions() -> list[Sequence[Location]]:
         are_functions = index.functions()
@@ -78,7 +87,7 @@ def _locate(index: Index, issue: Issue) -> Answer:
         rows = [row for row in sorted(scores, key=lambda row: -scores[row]) if are_functions[row]][:DEPTH]
         return [(document.location, *document.copies) for document in index.documents.documents(rows)]
 
-    return Answer([file.path for file in found], functions)
+    return Answer([file.path for file in found], functions, ("locate", {"report": text}))
 
 
 RANKERS: Mapping[str, Ranker] = {
@@ -143,14 +152,16 @@ class _Asked(NamedTuple):
     files: list[str]
     functions: list[str]
     milliseconds: float
+    tokens: int | None
 
 
 def _ask(ranker: Ranker, index: Index, issue: Issue, right: Sequence[str]) -> _Asked:
     start = time.perf_counter()
-    answer = ranker(index, issue)
+    found = ranker(index, issue)
     milliseconds = (time.perf_counter() - start) * 1000
-    functions = _names(answer.functions(), right) if right else []
-    return _Asked(list(dict.fromkeys(answer.files))[:DEPTH], functions, milliseconds)
+    functions = _names(found.functions(), right) if right else []
+    read = tokens(answer(Projects(Settings(indexes=(index.folder,))), None, *found.call).text) if found.call else None
+    return _Asked(list(dict.fromkeys(found.files))[:DEPTH], functions, milliseconds, read)
 
 
 def run_repository(
@@ -282,7 +293,8 @@ def _ranked(
         values[label] = [found.get(issue.id) for issue in issues]
     ranks = [_ranks(issue, each) for issue, each in zip(issues, answers, strict=True)]
     times = query_times([each.milliseconds for each in answers])
-    return Ranked(ranker, None, **times, means=means, values=values, ranks=ranks)
+    read = [each.tokens for each in answers if each.tokens is not None]
+    return Ranked(ranker, None, **times, means=means, values=values, ranks=ranks, tokens=read)
 
 
 # All of them.

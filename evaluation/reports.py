@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 
 from evaluation import experiments, updates
 from evaluation.experiments import BASELINE, Build, Experiment, Ranked, changed_settings, settings_text
@@ -85,9 +86,10 @@ def _systems_table(experiment: Experiment, build: Build, baseline: str) -> Table
     measure, *others = experiment.measures
     has_embedding = any(result.embed_document_ms is not None for result in build.systems)
     has_fit = any(result.fit_seconds is not None for result in build.systems)
+    has_tokens = any(result.tokens for result in build.systems)
     has_size = any(result.index_bytes is not None for result in build.systems)
     head = ["ranker", f"{measure} [95 %]", f"to {baseline} [95 %]", *others, *["fit s"] * has_fit, "p50 ms", "p95 ms"]
-    head += ["embed ms, doc / query"] * has_embedding + ["MiB"] * has_size
+    head += ["tokens"] * has_tokens + ["embed ms, doc / query"] * has_embedding + ["MiB"] * has_size
     base = experiment.values(build.system(baseline), measure)
     rows = []
     for result in build.systems:
@@ -97,6 +99,8 @@ def _systems_table(experiment: Experiment, build: Build, baseline: str) -> Table
         if has_fit:
             row.append("" if result.fit_seconds is None else f"{result.fit_seconds:.1f}")
         row += [f"{result.query_ms_p50:.1f}", f"{result.query_ms_p95:.1f}"]
+        if has_tokens:
+            row.append(f"{fmean(result.tokens):.0f}" if result.tokens else "")
         if has_embedding:
             document_ms, query_ms = result.embed_document_ms, result.embed_query_ms or 0
             row.append("" if document_ms is None else f"{document_ms:.2f} / {query_ms:.2f}")

@@ -17,8 +17,10 @@ from evaluation.__main__ import main
 from evaluation.comparison import compare_results
 from evaluation.experiments import Experiment
 from evaluation.issues import Answer, right_functions, run_issues
+from evaluation.reports import table
 from evaluation.work_trees import WorkTree, find_objects
 from ncs.index import Index
+from ncs.serve.mcp.tools import DEFAULT_TOKENS
 from ncs.types import Location
 from tests import gitrepo
 
@@ -104,6 +106,19 @@ def test_issues_are_asked_at_their_commits_in_the_order_of_these(mirror: Path) -
     assert build.updates is not None
     assert (len(build.updates["seconds"]), build.updates["compactions"]) == (2, [0])
     assert experiment.measures == ["acc@5", "acc@1", "acc@3", "acc@10", "mrr"]  # no row knows functions
+
+
+def test_tokens_are_those_that_an_agent_reads(mirror: Path) -> None:
+    first, second, _ = revisions(mirror)
+    files = [f"lib/m{n}.py" for n in range(2, 12)]
+    long = issue("long", first, "lib/m2.py", text=f"word2 of {', '.join(files)}")
+    short = issue("short", second, "lib/m2.py", text="Traceback of lib/m2.py")
+    experiment = run([long, short], mirror, "hybrid", "locate")
+    locate, hybrid, bm25 = (experiment.builds[0].system(name).tokens for name in ("locate", "hybrid", "bm25"))
+    assert 0 < locate[1] < locate[0] <= DEFAULT_TOKENS
+    assert len(hybrid) == 2
+    assert not bm25  # no tool of ncs mcp asks it
+    assert f"| {sum(locate) / 2:.0f}" in next(line for line in table(experiment).splitlines() if "locate" in line)
 
 
 def test_limit_takes_the_first_issues_of_a_repository(mirror: Path) -> None:
