@@ -72,7 +72,7 @@ class Ranked:
     query_ms: milliseconds of each query, search and ids. embed_document_ms, embed_query_ms: of a sample in a batch, as
     CoIR measures; None for a ranker without embeddings. index_bytes: the ranker's own files; None without any.
     ranks: of each query the rank of every relevant file, 0 where it is not ranked; tokens: of each answer that an agent
-    reads, () for a ranker that agents cannot ask (evaluation.issues).
+    reads, none for a ranker that agents cannot ask (evaluation.issues).
     """
 
     system: str
@@ -86,7 +86,7 @@ class Ranked:
     embed_query_ms: float | None = None
     index_bytes: int | None = None
     ranks: Sequence[Sequence[int]] = field(default_factory=list)
-    tokens: Sequence[int] = ()
+    tokens: Sequence[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,6 @@ def sentence(updates: Mapping[str, Any]) -> str:
 
 def _side(name: str, checks: Sequence[Mapping[str, Any]]) -> str:
     rankings = [check["rankings"][name] for check in checks]
-    shared = sum(each["overlap"] for each in rankings) / len(rankings)
+    shared = fmean(each["overlap"] for each in rankings)  # exact: from 3.12 on sum rounds otherwise
     updated, built = (sum(each[side]["acc@5"] for each in rankings) for side in ("updated", "built"))
     return f"{name}: {shared:.2f} of the first ten files the same, acc@5 {updated:.0f} / {built:.0f}"
