@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -160,7 +160,10 @@ def _ask(ranker: Ranker, index: Index, issue: Issue, right: Sequence[str]) -> _A
     found = ranker(index, issue)
     milliseconds = (time.perf_counter() - start) * 1000
     functions = _names(found.functions(), right) if right else []
-    read = tokens(answer(Projects(Settings(indexes=(index.folder,))), None, *found.call).text) if found.call else None
+    read = None
+    if found.call:
+        with closing(Projects(Settings(indexes=(index.folder,)))) as projects:
+            read = tokens(answer(projects, None, *found.call).text)
     return _Asked(list(dict.fromkeys(found.files))[:DEPTH], functions, milliseconds, read)
 
 

@@ -40,10 +40,12 @@ def random_judgments(seed: int) -> tuple[Qrels, Run]:
 
 
 def theirs(qrels: Qrels, run: Run, measure: str) -> dict[str, float]:
-    parsed = ir_measures.parse_measure(measure)
+    name, _, k = measure.partition("@")
+    known = getattr(ir_measures, name)  # its parser does not run on Python 3.14
+    wanted = known @ int(k) if k else known
     judgments = [ir_measures.Qrel(q, d, grade) for q, grades in qrels.items() for d, grade in grades.items()]
     scored = [ir_measures.ScoredDoc(q, d, score) for q, scores in run.items() for d, score in scores.items()]
-    return {metric.query_id: metric.value for metric in ir_measures.iter_calc([parsed], judgments, scored)}
+    return {metric.query_id: metric.value for metric in ir_measures.iter_calc([wanted], judgments, scored)}
 
 
 @pytest.mark.parametrize("seed", range(3))
