@@ -125,7 +125,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def write_judgments(path: Path) -> None:
     if is_new(path):
-        Judgments.create(path, Recipe(("bm25",), 1, (), 0), [], [])
+        Judgments.create(path, Recipe(("bm25",), 1, (), 0), [], []).close()
     Judgments(path).close()
 
 
