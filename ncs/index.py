@@ -339,7 +339,7 @@ class Index:
         from ncs.search.locate import Locator
 
         ranker = self.ranker(DEFAULT_RANKER)
-        return Locator(self.snapshot, self.facts, self.documents, self._bm25().postings, ranker)
+        return Locator(self.snapshot, self.facts, self._bm25().postings, ranker)
 
     def definitions(
         self, name: str, k: int = 10, *, file: str | None = None, prefixes: bool = False, **filters: Any

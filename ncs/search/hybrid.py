@@ -36,6 +36,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -49,7 +50,7 @@ from ncs.search.phrases import PhraseSearch
 from ncs.search.question import MIN_MESSAGE, PROSE, SPELLING, Expansion, Intent, Kind, asks_where, expand, read_intent
 from ncs.search.rankers import HEAD, Ranker, nearest
 from ncs.search.ranking import Internals, QueryAnalysis, Ranking
-from ncs.search.traces import read_trace, rows_of
+from ncs.search.traces import Files, read_trace
 from ncs.storage.arrays import are_in, both, distinct, top_rows
 from ncs.storage.document_facts import DocumentFacts
 from ncs.storage.file_roles import SOURCE, TEST
@@ -195,6 +196,10 @@ class HybridRanker(Ranker):
         """The parts; raises BadInput before they are open."""
         return self._ready(self._open)
 
+    @cached_property
+    def _files(self) -> Files:
+        return Files(self._ready(self._snapshot))
+
     def load(self, snapshot: Snapshot) -> None:
         """Open the facts, and take the weights of this index where none were given: `meaning` depends on its size."""
         self._snapshot, self._facts = snapshot, DocumentFacts.open(snapshot)
@@ -242,7 +247,7 @@ class HybridRanker(Ranker):
         text = title or text
         trace, frames = read_trace(text), np.zeros(0, np.int64)
         if trace.frames:
-            frames = rows_of(trace, self._ready(self._snapshot), facts.definitions)
+            frames = self._files.rows_of(trace, facts.definitions)
             frames = frames if allowed is None else frames[allowed[frames]]
             text = trace.message if len(frames) and trace.message else text
         intent = read_intent(text, facts.languages)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ import numpy as np
 
 from ncs.errors import check_k
 from ncs.search.question import saturated
-from ncs.search.traces import rows_of
+from ncs.search.traces import Files
 from ncs.storage.arrays import are_in, both, distinct, places_in_runs
 from ncs.storage.file_roles import SOURCE, TEST
 from ncs.storage.names import Symbol
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from ncs.search.rankers import Ranker
     from ncs.search.report import Report
     from ncs.storage.document_facts import DocumentFacts
-    from ncs.storage.documents import Documents
     from ncs.storage.postings import Postings
     from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask, Rows, Scores
@@ -104,17 +103,12 @@ def reasons_of(file: LocatedFile, words: Sequence[str]) -> list[str]:
 class Locator:
     """The files of one index, and what a report says of them."""
 
-    def __init__(
-        self, snapshot: Snapshot, facts: DocumentFacts, documents: Documents, postings: Postings, ranker: Ranker
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, facts: DocumentFacts, postings: Postings, ranker: Ranker) -> None:
         """ranker: the default one, which is asked with the title."""
         self._snapshot, self._facts, self._postings, self._ranker = snapshot, facts, postings, ranker
-        numbers, self.places = documents.files()
-        self._files = numbers.astype(np.int64)
-        self._tests = facts.file_roles.roles_of(np.arange(len(numbers))) == TEST
-        self._by_name: dict[str, list[tuple[int, list[str]]]] = defaultdict(list)
-        for number, (_, path) in enumerate(self.places):
-            self._by_name[path.rpartition("/")[2]].append((number, path.split("/")))
+        self._named = Files(snapshot)
+        self.places, self._files = self._named.places, self._named.numbers.astype(np.int64)
+        self._tests = facts.file_roles.roles_of(np.arange(len(self._files))) == TEST
         live = self._files if snapshot.live is None else self._files[snapshot.live]
         self._path_stems = {number: _stems(self.places[number][1]) for number in distinct(live).tolist()}
 
@@ -132,7 +126,7 @@ class Locator:
         if report.title:
             ranking = self._ranker.rank(report.title, DEPTH, allowed=code)
             of_title[ranking.rows] = ranking.scores
-        frames = rows_of(report.trace, self._snapshot, self._facts.definitions)
+        frames = self._named.rows_of(report.trace, self._facts.definitions)
         defined, used = self._defined(report, product), self._used(report, product)
         values = {
             "title": self._gather(of_title),
@@ -254,7 +248,8 @@ class Locator:
         """1 for files whose path the report spells, .7 where only the last folder and the file's name agree."""
         scores = np.zeros(len(self.places))
         for parts in map(list, report.paths):
-            for number, path in self._by_name.get(parts[-1], ()):
+            for number in self._named.by_name.get(parts[-1], ()):
+                path = self.places[number][1].split("/")
                 whole = min(len(parts), len(path))
                 if parts[-whole:] == path[-whole:]:
                     scores[number] = 1.0

@@ -96,26 +96,36 @@ def read_trace(text: str) -> Trace:
     return Trace(tuple(frames[:MAX_FRAMES]), message if frames else text)
 
 
-def rows_of(trace: Trace, snapshot: Snapshot, definitions: Definitions) -> Rows:
-    """The functions of the index that a trace runs through, innermost first, each once: the one that its frame names
-    and whose lines it is in, else one of these."""
-    if not trace.frames:
-        return np.zeros(0, np.int64)
-    with closing(Documents(snapshot)) as documents:
-        numbers, places = documents.files()
-        by_name: dict[str, list[int]] = defaultdict(list)
-        for number, (_, path) in enumerate(places):
-            by_name[path.rpartition("/")[2]].append(number)
+class Files:
+    """The files of an index. numbers: of each row's file; places: repository and path of each number; by_name: the
+    numbers of those that are called so.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        with closing(Documents(snapshot)) as documents:
+            self.numbers, self.places = documents.files()
+        self.by_name: dict[str, list[int]] = defaultdict(list)
+        for number, (_, path) in enumerate(self.places):
+            self.by_name[path.rpartition("/")[2]].append(number)
+
+    def rows_of(self, trace: Trace, definitions: Definitions) -> Rows:
+        """The functions that a trace runs through, innermost first, each once: the one that its frame names and whose
+        lines it is in, else one of these."""
+        if not trace.frames:
+            return np.zeros(0, np.int64)
         rows: dict[int, None] = {}
-        for frame in trace.frames:
-            if frame.name:
-                rows |= dict.fromkeys(_defining(frame.name, definitions))
-                continue
-            files = [number for number in by_name.get(frame.path[-1], ()) if _ends_alike(frame.path, places[number][1])]
-            here = np.flatnonzero(np.isin(numbers, files)) if files else np.zeros(0, np.int64)
-            if len(here):
-                best = _function_of(frame, documents.locations(here.tolist()))
-                rows |= {} if best is None else {int(here[best]): None}
+        with closing(Documents(self._snapshot)) as documents:
+            for frame in trace.frames:
+                if frame.name:
+                    rows |= dict.fromkeys(_defining(frame.name, definitions))
+                    continue
+                named = self.by_name.get(frame.path[-1], ())
+                files = [number for number in named if _ends_alike(frame.path, self.places[number][1])]
+                here = np.flatnonzero(np.isin(self.numbers, files)) if files else np.zeros(0, np.int64)
+                if len(here):
+                    best = _function_of(frame, documents.locations(here.tolist()))
+                    rows |= {} if best is None else {int(here[best]): None}
         return np.array(list(rows), np.int64)
 
 

@@ -213,7 +213,11 @@ class DocumentTable:
         return [(digest, Location(*place)) for digest, *place in rows]
 
     def files(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
-        """The number of each row's file, int32 [n], and (repository, path) of each number."""
+        """The number of each row's file, int32 [n], and (repository, path) of each number; read once."""
+        return self._files
+
+    @cached_property
+    def _files(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
         with self._reading():
             return self.column("file"), list(self._rows(SELECT_FILES, (), (str, str)))
 
