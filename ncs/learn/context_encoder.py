@@ -99,8 +99,21 @@ class ContextEncoder:
             vectors[rows] = self._encode("code", stems[at], present, fields[at])
         return vectors
 
+    def shares(self, query: Array, stems: Ids, fields: Ids) -> Array:
+        """What each word of one function adds to its cosine to the vector of a query, [words that are read]."""
+        ids, fields = stems[None, :LONGEST_FUNCTION], fields[None, :LONGEST_FUNCTION]
+        weights, vectors = self._in_context("code", ids, np.ones(ids.shape, np.bool_), fields)
+        parts = weights[0, :, None] * vectors[0]
+        shares: Array = parts @ query / max(float(np.linalg.norm(parts.sum(axis=0))), 1e-9)
+        return shares
+
     def _encode(self, side: str, ids: Ids, present: NDArray[np.bool_], fields: Ids | None = None) -> Matrix:
         """Unit vectors [n, d] of words [n, l]."""
+        weights, vectors = self._in_context(side, ids, present, fields)
+        return unit_rows((weights[:, None] @ vectors)[:, 0])
+
+    def _in_context(self, side: str, ids: Ids, present: NDArray[np.bool_], fields: Ids | None) -> tuple[Matrix, Array]:
+        """Weights [n, l] and vectors [n, l, d] of words [n, l]."""
         own, number = self.parameters, SIDES.index(side)
         vectors = self.words[number, ids] * self.scales[number, ids, None].astype(np.float32)  # [n, l, d]
         weights = self.weights[number, ids].astype(np.float32)  # [n, l]
@@ -114,7 +127,7 @@ class ContextEncoder:
         x = layer_norm(own, f"{side}.norm", x)
         weights = weights + dense(own, f"{side}.weight", x)[..., 0]
         weights = np.exp(weights.clip(-MAX_LOG_WEIGHT, MAX_LOG_WEIGHT)) * present
-        return unit_rows((weights[:, None] @ (vectors + dense(own, f"{side}.out", x)))[:, 0])
+        return weights, vectors + dense(own, f"{side}.out", x)
 
     def save(self, folder: Path) -> None:
         """Write all files."""

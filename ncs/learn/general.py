@@ -182,12 +182,24 @@ class GeneralScorer:
         ids = self.query_ids(query)
         if len(ids) < MIN_QUERY or not len(rows):
             return np.zeros(len(rows))
+        encoder = self.head.context
+        cosines = encoder.encode_functions(*self._read_in_context(rows)) @ encoder.encode_query(ids)
+        return np.asarray(np.maximum(cosines, 0.0), np.float64)
+
+    def explain_context(self, query: Sequence[str], row: int) -> dict[str, float]:
+        """What each stem of a row adds to its cosine in `contexts`."""
+        stems, fields, _ = self._read_in_context(np.array([row]))
+        parts = self.head.context.shares(self.head.context.encode_query(self.query_ids(query)), stems, fields)
+        words = list(map(self.head.stems.word, stems[: len(parts)].tolist()))
+        shares = dict.fromkeys(words, 0.0)
+        for word, part in zip(words, parts.tolist(), strict=True):
+            shares[word] += part
+        return shares
+
+    def _read_in_context(self, rows: Rows) -> tuple[Ids, Ids, Ids]:
         words, _ = self.words.select_rows(READ_IN_CONTEXT, rows)
         lengths = self.words.lengths(rows)[:, [FIELDS.index(field) for field in READ_IN_CONTEXT]]
-        functions = distinct_words(self._stems_of(words), lengths, len(self.head.stems))
-        encoder = self.head.context
-        cosines = encoder.encode_functions(*functions) @ encoder.encode_query(ids)
-        return np.asarray(np.maximum(cosines, 0.0), np.float64)
+        return distinct_words(self._stems_of(words), lengths, len(self.head.stems))
 
     def explain(self, query: Sequence[str], rows: Rows) -> list[list[Match]]:
         """For each row, which of its words stands for each word of a query, most important first."""

@@ -47,7 +47,8 @@ class Explanation(NamedTuple):
     by the word vectors, similarity, the fields of it, idf, shares); names (shared by good candidates: name,
     repositories of candidates that use it, share); title and title_share (words that the file's name says, and what
     that adds); defines (symbols of the query that it defines); general (stems of the query and the stem of the
-    function that stands for each in public code: word, met, share).
+    function that stands for each in public code: word, met, share); context (stems of the function, and what each adds
+    to that signal: word, share; the largest first).
     """
 
     query: dict[str, Any]
@@ -83,7 +84,13 @@ def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordReader) -> E
             scale = own["general"] / float(internals.general.scores(said, rows[at : at + 1])[0])
             (matches,) = internals.general.explain(said, rows[at : at + 1])
             general = tuple({"word": each.query, "met": each.code, "share": scale * each.share} for each in matches)
-        hits.append({**hit, **(causes[at] if causes else NO_CAUSES), "general": general})
+        context: tuple[dict[str, Any], ...] = ()
+        if internals.general and intent and own.get("context"):
+            heard = internals.general.explain_context(intent.words, row)
+            parts = rescale(np.array(list(heard.values())), own["context"]).tolist()
+            pairs = sorted(zip(heard, parts, strict=True), key=lambda pair: -pair[1])
+            context = tuple({"word": word, "share": share} for word, share in pairs)
+        hits.append({**hit, **(causes[at] if causes else NO_CAUSES), "general": general, "context": context})
     query = {
         "words": tuple(dict.fromkeys(words)),
         "grammar": tuple(word for word in dict.fromkeys(tokenize(text)) if word not in content and word not in words),
@@ -302,6 +309,9 @@ def reasons_lines(explanation: Mapping[str, Any], width: int, indent: int = 4) -
     if others := [each for each in explanation["general"] if each["word"] != each["met"] and each["share"] >= LEAST]:
         said = ", ".join(f"{each['word']} -> {each['met']} {each['share']:.4f}" for each in others)
         causes.append(f"public code: {said}")
+    if about := [each for each in explanation["context"][:NAMES] if each["share"] >= LEAST]:
+        said = ", ".join(f"{each['word']} {each['share']:.4f}" for each in about)
+        causes.append(f"it is about {said}")
     if explanation["title"]:
         causes.append(f"file name matches {', '.join(explanation['title'])}: {explanation['title_share']:.4f}")
     return lines + [line for cause in causes for line in _wrapped(cause, width, margin, margin + "  ")]

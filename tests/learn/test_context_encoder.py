@@ -88,6 +88,15 @@ def test_the_encoder_of_the_package_knows_what_functions_are_about(index: Index,
     assert scores.min() >= 0
 
 
+def test_what_the_words_of_a_function_add_is_its_cosine(index: Index) -> None:
+    rows = index.documents.rows()[index.functions()[index.documents.rows()]]
+    scorer, query = scorer_of(index), ["terminate", "process"]
+    shares = [scorer.explain_context(query, row) for row in rows.tolist()]
+    positive = [max(0.0, sum(own.values())) for own in shares]
+    np.testing.assert_allclose(positive, scorer.contexts(query, rows), atol=1e-5)
+    assert set(shares[0]) == {"quit", "program", "code", "sys", "exit"}
+
+
 def test_it_says_nothing_without_two_known_words(index: Index) -> None:
     rows = index.documents.rows()
     for query in (["qqzzq"], ["program"], ["program", "programs", "qqzzq"]):

@@ -80,6 +80,7 @@ def check_adds_up(hit: dict[str, Any]) -> None:
     if "consensus" in shares:
         assert near((name["share"] for name in hit["names"]), shares["consensus"])
         assert -1e-12 <= hit["title_share"] <= shares["file"] + 1e-9
+    assert near((word["share"] for word in hit["context"]), shares.get("context", 0.0))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
