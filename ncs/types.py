@@ -32,8 +32,10 @@ Field = Literal[
     "types",  # type names
     "parameters",  # parameter names
     "path",  # the file's path
+    "declared",  # constants, fields, macros and types by another name that code outside functions declares
 ]
-FIELDS: tuple[Field, ...] = get_args(Field)
+FIELDS: tuple[Field, ...] = get_args(Field)[:-1]
+"""The fields that are searched by words; what is declared stands among them, too."""
 NCS_FIELDS: tuple[Field, ...] = ("doc", "scope", "name", "calls", "enums", "literals", "comments")
 """The fields that NCS reads (Sachdev et al. 2018, section 3.1), in training order."""
 

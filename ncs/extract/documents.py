@@ -19,6 +19,7 @@ from typing import NamedTuple
 from ncs.extract.comments import Comments
 from ncs.extract.languages import Language
 from ncs.extract.source_bytes import NOT_BRACKETS, Lines, Span, gaps, outermost
+from ncs.text.declarations import declared_names
 from ncs.types import Document, Field, Tokens
 
 MAX_LINES = 60
@@ -298,6 +299,8 @@ class Outlines:
         docs = [text for at, text in literals if _is_docstring(source, at)]
         if texts := tuple(text for at, text in literals if not _is_docstring(source, at)):
             words["literals"] = texts
+        if declared := declared_names(b"\n".join(bytes(self._file.comments.code[a:b]) for a, b in own)):
+            words["declared"] = declared
         start = span[0] if kind == "class" else -1
         self._file.comments.describe_outline(start, own, {start for start, _ in inside}, docs, words)
         hashed = code.translate(None, _LAYOUT)

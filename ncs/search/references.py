@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,6 +30,7 @@ from ncs.storage.arrays import both, distinct
 from ncs.storage.file_roles import OUTLINES, SOURCE, TEST
 from ncs.storage.filters import Filters, at_matching_location
 from ncs.storage.names import EXACT, FOLDED, PREFIX, Symbol, folded
+from ncs.text.declarations import declared_names
 from ncs.text.spelling import nearest_words
 from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
@@ -50,6 +51,8 @@ MOST = 1_000
 NEAR = 3
 NAMELESS = ("module", "block", "initializer")
 """Kinds of documents whose name does not stand in their code."""
+DECLARATION, LONGEST = "declaration", 20
+"""The kind of a constant, a field, a macro or a type by another name, and lines of it that are shown, at most."""
 DECLARED = ("overload", "abstractmethod")
 """Decorators of functions whose body is elsewhere."""
 MATCHES = ("exact", "other spelling", "prefix")
@@ -162,8 +165,8 @@ class NameSearch:
         elif not len(rows):
             notes.append(self._why_undefined(name, allowed))
         best = self._bodies_first(chosen if len(chosen) else rows)[:k]
-        documents = self._documents.documents(best.tolist())
-        return Definitions([Definition(match, self._placed(each, name)) for each in documents], notes)
+        documents = (self._placed(each, name) for each in self._documents.documents(best.tolist()))
+        return Definitions([Definition(match, _declaration(each, name.name)) for each in documents], notes)
 
     def _defining(self, name: str, allowed: Mask | None = None, *, prefixes: bool = False) -> tuple[Rows, str]:
         """The rows that define a name best, and how they spell it."""
@@ -397,6 +400,28 @@ def _fit(location: Location, asked: Sequence[str]) -> int:
     if not all(each in parts for each in asked):
         return 0
     return 2 if scopes and folded(scopes[-1]) == asked[-1] else 1
+
+
+def _declaration(document: Document, name: str) -> Document:
+    """The lines of a class or of top-level code that declare a name; a document that is called so as it is."""
+    lines = document.code.split("\n")
+    if name not in document.words.get("declared", ()) or document.name == name:
+        return document
+    declaring = (at for at, line in enumerate(lines) if name in declared_names(line.encode("utf-8", "replace")))
+    spelled = (at for at, line in enumerate(lines) if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", line))
+    first = next(declaring, next(spelled, 0))
+    shown, depth = list[str](), 0
+    for line in lines[first : first + LONGEST]:
+        shown.append(line)
+        depth += sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
+        if depth <= 0:
+            break
+    start = document.start_line + first
+    qualified = f"{document.qualified_name}.{name}" if document.kind == "class" else name
+    return replace(
+        document, kind=DECLARATION, name=name, qualified_name=qualified, start_line=start,
+        end_line=start + len(shown) - 1, code="\n".join(shown), copies=(),
+    )  # fmt: skip
 
 
 def _passes_on(document: Document, names: Iterable[str], *, bare: bool) -> bool:

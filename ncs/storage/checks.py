@@ -10,7 +10,7 @@ from ncs.files import map_array
 from ncs.storage.duplicates import NearDuplicates
 from ncs.storage.file_roles import FOLDER, SECTIONS, TESTS, FileRoleTable, read_mask
 from ncs.storage.files import FileTable
-from ncs.storage.names import DEFINITIONS, USES, DefinitionTable, NameUses
+from ncs.storage.names import DECLARED, DEFINITIONS, USES, DefinitionTable, NameUses
 from ncs.storage.postings import PostingTable, TermStatistics
 from ncs.storage.words import WordTable
 from ncs.text.vocabulary import Vocabulary
@@ -44,6 +44,7 @@ def _check_segment(path: Path, n: int) -> None:
     _check(NearDuplicates.load(path, n).is_sound(n))
     _check(NameUses.load(path / USES).is_sound(n))
     _check(DefinitionTable.load(path / DEFINITIONS).is_sound(n))
+    _check(not (path / DECLARED).is_dir() or DefinitionTable.load(path / DECLARED).is_sound(n))
     _check(FileRoleTable.load(path / FOLDER).is_sound(n))
     for name in (SECTIONS, TESTS):
         read_mask(path / FOLDER, name, n)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from ncs.errors import reading
 from ncs.files import read_json
 from ncs.storage.documents import DocumentTable
 from ncs.storage.duplicates import Duplicates, NearDuplicates
-from ncs.storage.file_roles import FileRoles, write_file_roles
-from ncs.storage.names import DEFINITIONS, USES, Definitions, DefinitionTable, NameUses, Uses
+from ncs.storage.file_roles import OUTLINES, FileRoles, write_file_roles
+from ncs.storage.names import DECLARED, DEFINITIONS, USES, Definitions, DefinitionTable, NameUses, Uses
 from ncs.storage.snapshot import Snapshot
 from ncs.storage.words import Words, WordTable
 from ncs.types import SECTION
@@ -19,6 +21,10 @@ from ncs.types import SECTION
 MOSTLY = 0.9
 """A language with at least this share of the documents is ignored in queries: it distinguishes nothing."""
 FILE = "languages.json"
+NAMELESS = frozenset({"initializer", "block", "section"})
+"""Kinds of documents without a name of their own."""
+READ = 5_000
+"""Documents whose declarations are read at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,24 @@ def write_facts(
     duplicates = NearDuplicates.of(words, roles.outline) if deduplicate else NearDuplicates.none(len(documents))
     duplicates.save(segment)
     uses.save(segment / USES)
-    DefinitionTable.of(documents.names()).save(segment / DEFINITIONS)
+    DefinitionTable.of(_called(documents)).save(segment / DEFINITIONS)
+    DefinitionTable.of(_declared(documents)).save(segment / DECLARED)
+
+
+def _called(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:
+    """(row, name, innermost scope) of what has a name of its own."""
+    for row, (name, qualified, kind) in enumerate(documents.names()):
+        if kind not in NAMELESS:
+            yield row, name, qualified.rpartition(".")[0].rpartition(".")[2]
+
+
+def _declared(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:
+    """(row, name, class) of what classes and top-level code declare."""
+    rows = enumerate(documents.names())
+    outlines = ((row, name if kind == "class" else "") for row, (name, _, kind) in rows if kind in OUTLINES)
+    while some := list(islice(outlines, READ)):
+        for (row, scope), names in zip(some, documents.declared([row for row, _ in some]), strict=True):
+            yield from ((row, name, scope) for name in names if name != scope)
 
 
 def write_languages(statistics: Path, documents: DocumentTable) -> None:

@@ -239,7 +239,11 @@ class DocumentTable:
         """
         return [f"{name}\0{text}" for name, text in self._bodies(rows, _unpack_all)]
 
-    def _bodies(self, rows: Sequence[int], read: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    def declared(self, rows: Sequence[int]) -> Iterator[Tokens]:
+        """The names that some rows declare, in their order; none where words were not stored."""
+        return (names for _, names in self._bodies(rows, lambda text: _unpack_text(text)[1].get("declared", ())))
+
+    def _bodies(self, rows: Sequence[int], read: Callable[[str], T]) -> Iterator[tuple[str, T]]:
         """(qualified name, what is read of the unpacked body) of some rows, in their order."""
         for start in range(0, len(rows), NAMES):
             found = self._select(SELECT_CODE, rows[start : start + NAMES], (str, bytes))

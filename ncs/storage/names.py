@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -23,7 +23,7 @@ from ncs.types import Document, Field, Mask, Rows
 if TYPE_CHECKING:
     from ncs.storage.snapshot import Snapshot
 
-USES, DEFINITIONS = "uses", "definitions"
+USES, DEFINITIONS, DECLARED = "uses", "definitions", "declared"
 """Folders of a segment."""
 USED: tuple[Field, ...] = ("calls", "types", "enums")
 LONGEST = 80  # characters; longer names are generated
@@ -183,7 +183,8 @@ def query_symbols(text: str) -> list[Symbol]:
 class DefinitionTable(ArrayTable):
     """Folded name -> its definitions: rows int32 [n_definitions], offsets int64 [len(names) + 1]; and of each
     definition the CRC-32 of its name as spelled and of its innermost scope, folded (0: none), uint32: enough to
-    compare. On disk in `<segment>/definitions/`.
+    compare. On disk in `<segment>/definitions/`; in `<segment>/declared/` those that are not the name of a document,
+    but declared in it: constants, macros, types by another name.
     """
 
     names: Vocabulary
@@ -193,17 +194,16 @@ class DefinitionTable(ArrayTable):
     scopes: NDArray[np.uint32]
 
     @classmethod
-    def of(cls, definitions: Iterable[tuple[str, str, str]]) -> DefinitionTable:
-        """Make the table from (name, qualified name, kind) of every row; those without their own name are left out."""
+    def of(cls, definitions: Iterable[tuple[int, str, str]]) -> DefinitionTable:
+        """Make the table from (row, name, scope) of every definition, by ascending row."""
         numbers: dict[str, int] = {}  # each distinct name once: a definition takes sixteen bytes
         rows, keys, spelled, scopes = array("i"), array("i"), array("I"), array("I")
         key_of, scope_crc = lru_cache(FOLDED_NAMES)(folded), lru_cache(FOLDED_NAMES)(_folded_crc)
-        for row, (name, qualified, kind) in enumerate(definitions):
-            if kind not in _NAMELESS and (key := key_of(name)):
+        for row, name, scope in definitions:
+            if key := key_of(name):
                 rows.append(row)
                 keys.append(numbers.setdefault(key, len(numbers)))
                 spelled.append(crc32(name.encode("utf-8", "replace")))
-                scope = qualified.rpartition(".")[0].rpartition(".")[2]
                 scopes.append(scope_crc(scope) if scope else 0)
         names, ids = Vocabulary.numbered(numbers)
         owners = ids[np.array(keys, np.int32)]
@@ -231,18 +231,18 @@ class Definitions:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._tables = [DefinitionTable.load(segment.path / DEFINITIONS) for segment in snapshot.segments]
+        declared = ((at, segment.path / DECLARED) for at, segment in enumerate(snapshot.segments))
+        self._declared = {at: DefinitionTable.load(path) for at, path in declared if path.is_dir()}
 
     def match(self, symbol: Symbol, *, allowed: Mask | None = None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Rows that define a symbol, ascending, and how well: EXACT, FOLDED or PREFIX, more where they are
-        qualified as in the query. Prefixes are looked at only where there is no definition."""
+        qualified as in the query. What is declared matches as spelled only, prefixes where there is nothing else."""
         key = folded(symbol.name)
-        ids = [table.names.id(key) for table in self._tables]
-        rows, spellings, scopes = self._live([range(0) if id is None else range(id, id + 1) for id in ids])
-        whole = len(rows) > 0 or len(key) <= SHORT
-        if not whole:
-            rows, spellings, scopes = self._live([table.names.starting(key) for table in self._tables])
-        spelled = spellings == crc32(symbol.name.encode("utf-8", "replace"))
-        weights = np.where(spelled, EXACT, FOLDED) if whole else np.full(len(rows), PREFIX)
+        found, declared = self._live(self._tables, key), self.declaring(symbol.name)
+        whole = found.shape[1] + declared.shape[1] > 0 or len(key) <= SHORT
+        found = found if whole else self._live(self._tables, key, prefixes=True)
+        (rows, spellings, scopes), exact = np.concatenate([found, declared], axis=1), _crc(symbol.name)
+        weights = np.where(spellings == exact, EXACT, FOLDED) if whole else np.full(len(rows), PREFIX)
         if symbol.qualifiers:
             weights += np.where(scopes == _folded_crc(symbol.qualifiers[-1]), QUALIFIED, -QUALIFIED)
         elif whole:
@@ -251,25 +251,36 @@ class Definitions:
             weights = weights * UNCERTAIN
         if (mask := both(allowed, self._snapshot.live)) is not None:
             weights, rows = weights[mask[rows]], rows[mask[rows]]
-        order = np.argsort(rows, kind="stable")
-        return rows[order], weights[order]
+        order = np.lexsort((-weights, rows))
+        first = np.concatenate([[True], np.diff(rows[order]) > 0])[: len(order)]
+        return rows[order[first]], weights[order[first]]
+
+    def declaring(self, name: str) -> Rows:
+        """What declares a name as spelled without being called so, as `of_names`."""
+        found = self._live(self._declared, folded(name))
+        return found[:, found[1] == _crc(name)]
 
     def names(self) -> Iterator[str]:
         """The folded names of all segments, some of them several times."""
         return chain.from_iterable(table.names for table in self._tables)
 
-    def _live(self, ids: Sequence[range]) -> Rows:
-        """The first MOST definitions of names, given segment by segment, without tombstones; as `of_names`."""
-        parts = []
-        for table, first, own in zip(self._tables, self._snapshot.firsts, ids, strict=True):
-            parts.append(table.of_names(own))
-            parts[-1][0] += first
+    def _live(
+        self, tables: Mapping[int, DefinitionTable] | Sequence[DefinitionTable], key: str, *, prefixes: bool = False
+    ) -> Rows:
+        """The first MOST definitions of a folded name, or of all that begin so, without tombstones; as `of_names`."""
+        parts = [np.zeros((3, 0), np.int64)]
+        for at, table in tables.items() if isinstance(tables, Mapping) else enumerate(tables):
+            id = table.names.id(key)
+            whole = range(0) if id is None else range(id, id + 1)
+            parts.append(table.of_names(table.names.starting(key) if prefixes else whole))
+            parts[-1][0] += self._snapshot.firsts[at]
         definitions, live = np.concatenate(parts, axis=1), self._snapshot.live
         return (definitions if live is None else definitions[:, live[definitions[0]]])[:, :MOST]
 
 
-_NAMELESS = frozenset({"initializer", "block", "section"})
-
-
 def _folded_crc(name: str) -> int:
-    return crc32(folded(name).encode("utf-8", "replace"))
+    return _crc(folded(name))
+
+
+def _crc(name: str) -> int:
+    return crc32(name.encode("utf-8", "replace"))
