@@ -16,7 +16,7 @@ from evaluation.experiments import write_json
 from ncs.errors import BadInput
 from ncs.exit_status import main_program
 
-NAMES = ("build", "cold", "ctags", "extract", "query", "scale", "serve", "soak", "tokens", "update", "vectors")
+NAMES = ("build", "cold", "ctags", "extract", "names", "query", "scale", "serve", "soak", "tokens", "update", "vectors")
 
 
 @main_program("benchmark")

@@ -211,7 +211,7 @@ class NameSearch:
             return f"{name.name} is defined at {self._where(elsewhere)}, which the filters or the file leave out"
         if uses := len(self._live(self._facts.uses.rows_with([name.name]), allowed)):
             users = count(uses, "function uses", "functions use")
-            return f"no function, class or method is named {name.name!r}; {users} it"
+            return f"{name.name!r} is not defined here; {users} it"
         return self._unknown(name.name)
 
     def _unknown(self, name: str) -> str:
@@ -272,7 +272,7 @@ class NameSearch:
         """The name, or where nothing spells it so, the definitions' spellings of it."""
         if len(self._facts.uses.rows_with([name])) or not len(defining):
             return [name]
-        return self._own_names(defining)
+        return [own for own in self._own_names(defining) if folded(own) == folded(name)] or [name]
 
     def _live(self, rows: Rows, allowed: Mask | None = None) -> Rows:
         mask = both(self._documents.mask(Filters()), allowed)

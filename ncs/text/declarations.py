@@ -38,7 +38,9 @@ _NO_DECLARATION = re.compile(
     rb"|print|echo|throw|raise|del|await|goto)\b"
 )
 _ASSIGNED = re.compile(
-    rb"[\w \t.:<>,\[\]?*&$@]{0,120}?(?<!\w)(\w+)[ \t]*(?:\[[^\]\n]*\][ \t]*)*(?::[^=\n{}]{1,100})?=(?![=>~])"
+    rb"[ \t]*"
+    + _MODIFIERS
+    + rb"[\w \t.:<>,\[\]?*&$@]{0,120}?(?<!\w)(\w+)[ \t]*(?:\[[^\]\n]*\][ \t]*)*(?::[^=\n{}]{1,100})?=(?![=>~])"
 )
 _FIELD = re.compile(
     rb"[ \t]*(?:(?:public|private|protected|internal|static|final|readonly|const|volatile|transient|lateinit|override"

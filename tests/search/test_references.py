@@ -169,7 +169,42 @@ def test_a_name_that_is_only_used_has_uses_and_no_definition(index: Index) -> No
     assert uses(index, "addEventListener") == [("uses", "show", [2])]
     answer = definitions_of(index, "addEventListener")
     assert answer["definitions"] == []
-    assert answer["notes"] == ["no function, class or method is named 'addEventListener'; 1 function uses it"]
+    assert answer["notes"] == ["'addEventListener' is not defined here; 1 function uses it"]
+
+
+def test_what_code_outside_functions_declares_is_defined_at_its_line(tmp_path: Path) -> None:
+    files = {
+        "app/limits.py": '"""Limits."""\n\nMAX_SIZE = (\n    3 *\n    4\n)\n\n\nclass Box:\n    BOX_SIZE: int = 4\n',
+        "app/use.py": "def check(size):\n    return size < MAX_SIZE and size < Box.BOX_SIZE\n",
+        "app/size.py": "def check_max_size(value, size):\n    return size\n\n\ndef box_size():\n    pass\n",
+        "web/t.ts": "export const someSchema = object({\n  A_B: 1,\n});\nexport function size() {\n  return 1;\n}\n",
+        "Main.java": "class Main {\n  { int x = 1; }\n}\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    with Index.build(tmp_path, tmp_path / ".ncs", config=QUICK) as index:
+        (limit,) = definitions_of(index, "MAX_SIZE")["definitions"]
+        assert (limit["kind"], limit["qualified_name"], limit["match"]) == ("declaration", "MAX_SIZE", "exact")
+        assert (limit["start_line"], limit["end_line"]) == (3, 6)
+        assert limit["code"] == "MAX_SIZE = (\n    3 *\n    4\n)"
+        assert places(index, "BOX_SIZE") == places(index, "Box.BOX_SIZE") == ["app/limits.py:10"]
+        assert definitions_of(index, "BOX_SIZE")["definitions"][0]["qualified_name"] == "Box.BOX_SIZE"
+        assert places(index, "box_size") == ["app/size.py:5"]
+        assert places(index, "someSchema") == ["web/t.ts:1"]
+        assert places(index, "initializer") == places(index, "someschema") == []
+        assert uses(index, "MAX_SIZE") == [("same file", "limits", [3]), ("same folder", "check", [2])]
+        assert [hit.document.path for hit in index.search("MAX_SIZE", k=1)] == ["app/limits.py"]
+
+
+def test_declarations_follow_an_update(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("OLD_NAME = 1\n\n\ndef use():\n    return OLD_NAME\n")
+    (tmp_path / "b.py").write_text("def other():\n    return 1\n")
+    Index.build(tmp_path, tmp_path / ".ncs", config=QUICK).close()
+    (tmp_path / "a.py").write_text("\nNEW_NAME = 1\n\n\ndef use():\n    return NEW_NAME\n")
+    with Index.update(tmp_path / ".ncs")[0] as index:
+        assert places(index, "NEW_NAME") == ["a.py:2"]
+        assert places(index, "OLD_NAME") == []
 
 
 def test_definitions_with_a_body_come_first_and_owners_and_files_choose(index: Index) -> None:

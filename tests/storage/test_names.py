@@ -21,14 +21,15 @@ from ncs.storage.names import (
 )
 from ncs.storage.snapshot import Description, Snapshot
 
-DEFINITIONS = (
-    ("setPadding", "View.setPadding", "method"),
-    ("setPadding", "Table.setPadding", "method"),
-    ("set_padding", "set_padding", "function"),
-    ("setPaddingLeft", "View.setPaddingLeft", "method"),
-    ("initializer", "View.initializer", "initializer"),
-    ("Session", "Session", "class"),
+CALLED = (
+    (0, "setPadding", "View"),
+    (1, "setPadding", "Table"),
+    (2, "set_padding", ""),
+    (3, "setPaddingLeft", "View"),
+    (5, "Session", ""),
 )
+DECLARED = ((4, "SET_PADDING", "View"), (4, "Padding", "View"), (5, "Padding", "Session"), (5, "Session", "Session"))
+ROWS = 6
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,10 @@ DEFINITIONS = (
         (Symbol("Session", certain=False), {5: (EXACT + UNSCOPED) * UNCERTAIN}),
         (Symbol("setPaddingLe"), {3: PREFIX}),
         (Symbol("set"), {}),  # too short to be the start of anything
-        (Symbol("initializer"), {}),
+        (Symbol("SET_PADDING"), {0: FOLDED, 1: FOLDED, 2: FOLDED + UNSCOPED, 4: EXACT}),
+        (Symbol("Padding", ("Session",)), {4: EXACT - QUALIFIED, 5: EXACT + QUALIFIED}),
+        (Symbol("padding"), {}),  # what is declared matches as spelled only
+        (Symbol("Paddi"), {}),
     ],
 )
 def test_a_symbol_matches_by_spelling_scope_and_start(
@@ -49,12 +53,13 @@ def test_a_symbol_matches_by_spelling_scope_and_start(
     segment = tmp_path / "segments" / "000001"
     segment.mkdir(parents=True)
     (tmp_path / "statistics" / "000001").mkdir(parents=True)
-    DefinitionTable.of(DEFINITIONS).save(segment / "definitions")
-    with Snapshot(tmp_path, Description(1, "", "000001", (("000001", len(DEFINITIONS)),))) as snapshot:
+    DefinitionTable.of(CALLED).save(segment / "definitions")
+    DefinitionTable.of(DECLARED).save(segment / "declared")
+    with Snapshot(tmp_path, Description(1, "", "000001", (("000001", ROWS),))) as snapshot:
         definitions = Definitions(snapshot)
         rows, weights = definitions.match(symbol)
         assert dict(zip(rows.tolist(), weights.tolist(), strict=True)) == expected
-        rows, _ = definitions.match(symbol, allowed=np.arange(len(DEFINITIONS)) > 0)
+        rows, _ = definitions.match(symbol, allowed=np.arange(ROWS) > 0)
         assert rows.tolist() == [row for row in expected if row > 0]
 
 

@@ -1,0 +1,62 @@
+"""Declared names: what is one in each language, and what is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from ncs.text.declarations import LONGEST, MOST, declared_names
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("MAX = 3\n_cache_size: dict[str, int] = {}\nFoo.BAR = 1\nPyAlias = list[int]", "MAX _cache_size BAR PyAlias"),
+        ("export const jsLimit = 3, other = 4;\nmodule.exports.someName = f;", "jsLimit someName"),
+        ("export type Alias<T> = (value: T) => void;\ntype handler func(int) error", "Alias handler"),
+        (
+            "pub(crate) const RS_MAX: usize = 3;\npub type Res<T> = Result<T, E>;\nstatic mut COUNT_1: u8 = 0;",
+            "RS_MAX Res COUNT_1",
+        ),
+        ("#define C_MIN(a, b) ((a) < (b))\n#  define lower 1\ntypedef unsigned int c_id;", "C_MIN lower c_id"),
+        (
+            "typedef int (*call_back)(void *);\ntypedef struct node {\nstatic const int c_const[3] = {1};",
+            "call_back c_const",
+        ),
+        ("public static final Map<String, Integer> JA_MAP = f();\nprivate final String jaField;", "JA_MAP jaField"),
+        ("public string CsProp { get; set; }\ninternal const int CsMax = 3;", "CsProp CsMax"),
+        (
+            "const val KT_MAX = 3\ntypealias KtAlias = Map<String, Int>\nlateinit var ktField: Foo",
+            "KT_MAX KtAlias ktField",
+        ),
+        ("define('PHP_DEF', 4);\nconst P_MAX = 3;\nprivate $pField = 4;", "PHP_DEF P_MAX pField"),
+        ("using Alias = int;\nexport SOME_PATH=/tmp\nlocal LUA_MAX = 3", "Alias SOME_PATH LUA_MAX"),
+        ("var (\n\tErrGone = errors.New()\n\tModeA, ModeB = 1, 2\n)", "ErrGone ModeB"),
+        (
+            "enum Mode {\n    #[default]\n    \0\0\n    Search(Kind),\n    Types { a: i32 },\n    Last\n}",
+            "Search Types Last",
+        ),
+        ("enum Color { Red, DarkBlue = 2 }\nenum Side {\n  case Left, Right\n}", "DarkBlue Red Left Right"),
+    ],
+)
+def test_names_are_read_in_each_language(code: str, names: str) -> None:
+    assert set(declared_names(code.encode())) == set(names.split())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "data = load()\nx=1\nlogger = get()",
+        "if MAX_SIZE == 3:\nreturn SOME_NAME = 1\nfor I_X in Y_Z:",
+        "self.assertEqual(A_B, 3)\nprint(SOME_NAME)\nMAX_SIZE <= 3\nMAX_SIZE => 3",
+        "__all__ = ['A_B']\n__version__ = 'V_1'",
+        "class SomeName(Base):\nfunction someName()\nenum Color;",
+        "A" * (LONGEST + 1) + " = 3",
+    ],
+)
+def test_others_are_none(code: str) -> None:
+    assert declared_names(code.encode()) == ()
+
+
+def test_each_is_there_once_and_tables_end() -> None:
+    assert declared_names(b"A_B = 1\nA_B = 2\n\xff\xfe_X = 3\n")[:1] == ("A_B",)
+    assert len(declared_names("".join(f"NAME_{n} = {n}\n" for n in range(2 * MOST)).encode())) == MOST
