@@ -59,7 +59,8 @@ def write_facts(
     duplicates.save(segment)
     uses.save(segment / USES)
     DefinitionTable.of(_called(documents)).save(segment / DEFINITIONS)
-    DefinitionTable.of(_declared(documents)).save(segment / DECLARED)
+    if len((declared := DefinitionTable.of(_declared(documents))).rows):
+        declared.save(segment / DECLARED)
 
 
 def _called(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:

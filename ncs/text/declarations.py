@@ -21,31 +21,31 @@ LONGEST = 80
 _WIDTH = 300
 """Bytes of a statement that are read; what is declared stands at its beginning."""
 _ENDS = re.compile(rb"[\n;{}]")
-_MODIFIERS = (
-    rb"(?:(?:export|declare|default|pub(?:\([^()\n]{0,40}\))?|public|private|fileprivate|internal|opaque)[ \t]+)*"
+_FIRST = re.compile(rb"#|\w+")
+_NO_DECLARATION = frozenset(
+    b"if elif else unless while until for foreach switch case when match return with assert import from yield print "
+    b"echo throw raise del await goto class def function func fun fn".split()
 )
+"""First words of statements that declare nothing, or a document of its own."""
+_VISIBLE = b"export declare default pub public private fileprivate internal opaque".split()
+_TYPES = b"type typealias newtype using".split()
+_NAMED = frozenset([*_VISIBLE, *_TYPES, b"typedef", b"define", b"#"])
+_FIELD_WORDS = (
+    b"public private protected internal static final readonly const volatile transient lateinit override virtual "
+    b"abstract required var val let".split()
+)
+_FIELDS = frozenset(_FIELD_WORDS)
+_MODIFIERS = rb"(?:(?:" + b"|".join(_VISIBLE) + rb")(?:\([^()]{0,40}\))?[ \t]+)*"
 _EXPLICIT = re.compile(
-    rb"[ \t]*(?:#[ \t]*define[ \t]+|"
-    + _MODIFIERS
-    + rb"(?:type|typealias|newtype|using)[ \t]+|define\([ \t]*['\"])(\w+)"
-)
-_TYPEDEF = re.compile(
-    rb"[ \t]*typedef\b(?![ \t]+(?:struct|enum|union)\b[ \t]*\w*[ \t]*$)[^\n]{0,200}?"
-    rb"(?:\([ \t]*\*[ \t]*(\w+)[ \t]*\)|\b(\w+)[ \t]*(?:\[[^\]\n]*\])?[ \t]*$)"
-)
-_NO_DECLARATION = re.compile(
-    rb"[ \t]*(?:if|elif|else|unless|while|until|for|foreach|switch|case|when|match|return|with|assert|import|from|yield"
-    rb"|print|echo|throw|raise|del|await|goto)\b"
+    rb"(?:#[ \t]*define[ \t]+|" + _MODIFIERS + rb"(?:" + b"|".join(_TYPES) + rb")[ \t]+|define\([ \t]*['\"])(\w+)"
+    rb"|typedef\b(?![ \t]+(?:struct|enum|union)\b[ \t]*\w*$).{0,200}?"
+    rb"(?:\([ \t]*\*[ \t]*(\w+)[ \t]*\)|\b(\w+)[ \t]*(?:\[[^\]]*\])?$)"
 )
 _ASSIGNED = re.compile(
-    rb"[ \t]*"
-    + _MODIFIERS
-    + rb"[\w \t.:<>,\[\]?*&$@]{0,120}?(?<!\w)(\w+)[ \t]*(?:\[[^\]\n]*\][ \t]*)*(?::[^=\n{}]{1,100})?=(?![=>~])"
+    _MODIFIERS + rb"[\w \t.<>,\[\]?*&$@]{0,120}?(?<!\w)(\w+)[ \t]*(?:\[[^\]]*\][ \t]*)*(?::.{1,100})?"
 )
-_FIELD = re.compile(
-    rb"[ \t]*(?:(?:public|private|protected|internal|static|final|readonly|const|volatile|transient|lateinit|override"
-    rb"|virtual|abstract|required|var|val|let)[ \t]+)+(?:[\w<>\[\],.?]+[ \t]+)?(\w+)[ \t]*(?::|$)"
-)
+"""What stands before the `=`."""
+_FIELD = re.compile(rb"(?:(?:" + b"|".join(_FIELD_WORDS) + rb")[ \t]+)+(?:[\w<>\[\],.?]+[ \t]+)?\$?(\w+)[ \t]*(?::|$)")
 _ENUM = re.compile(rb"\benum\b[^{};]{0,200}\{((?:[^{};]|\{[^{}]*\})*)")
 _MEMBER = re.compile(rb"(?:^|[{},]|\bcase\b)(?:[ \t\n\0]|#\[[^\]\n]*\])*([A-Za-z_]\w*)[ \t]*(?=[,=(;{\n\0]|$)")
 _TELLING = re.compile(r"[A-Z]|[a-z0-9]_[a-z0-9]")
@@ -55,12 +55,23 @@ def declared_names(code: bytes) -> Tokens:
     """The names, each once, members of enums last. code: without comments; functions left out."""
     names: dict[str, None] = {}
     for statement in _ENDS.split(code):
-        line = statement[:_WIDTH]
-        if explicit := _EXPLICIT.match(line) or _TYPEDEF.match(line):
+        line = statement[:_WIDTH].strip(b" \t\r\0")
+        first = _FIRST.match(line)
+        word = first[0] if first else b""
+        if len(line) < 3 or word in _NO_DECLARATION:
+            continue
+        if word in _NAMED and (explicit := _EXPLICIT.match(line)):
             _add(names, explicit[explicit.lastindex or 0])
-        elif not _NO_DECLARATION.match(line) and (found := _ASSIGNED.match(line) or _FIELD.match(line)):
+            continue
+        left, equals, right = line.partition(b"=")
+        if equals:
+            assigned = right[:1] not in (b"=", b">", b"~")
+            found = _ASSIGNED.fullmatch(left.rstrip().replace(b"::", b".")) if assigned else None
+        else:
+            found = _FIELD.match(line) if word in _FIELDS else None
+        if found:
             _add(names, found[1], telling=True)
-    for members in _ENUM.findall(code):
+    for members in _ENUM.findall(code) if b"enum" in code else ():
         for name in _MEMBER.findall(members):
             _add(names, name, telling=True)
     return tuple(names)[:MOST]
