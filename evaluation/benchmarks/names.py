@@ -64,19 +64,19 @@ def run(options: argparse.Namespace) -> Report:
                 tree = Path(folder) / task.repository.rpartition("/")[2]
                 check_out(task, mirror, tree)
                 with Index.build(tree, tree / ".ncs") as index:
-                    paths = {path for _, path in index.documents.files()[1]}
-                    for tag in drawn([tag for tag in tags(tree) if tag.path in paths]):
+                    paths = [path for _, path in index.documents.files()[1]]
+                    for tag in drawn(list(tags(tree, paths))):
                         counts[tag.kind] += Counter(names=1, **ask(index, tag))
     return {"kinds": {kind: dict(counts[kind]) for kind in sorted(counts)}}
 
 
-def tags(tree: Path) -> Iterator[Tag]:
-    """All names of KINDS below a folder."""
-    command = ["ctags", "-R", "--quiet", "--options=NONE", "--output-format=json", "--fields=+nK", "-f-", "."]
-    lines = subprocess.run(command, cwd=tree, capture_output=True, check=True).stdout.splitlines()
-    for tag in (json.loads(line.decode("utf-8", "replace")) for line in lines):
+def tags(tree: Path, paths: Sequence[str]) -> Iterator[Tag]:
+    """All names of KINDS in some files of a folder."""
+    command = ["ctags", "--options=NONE", "--quiet", "--output-format=json", "--fields=+nK", "-f-", "-L-"]
+    found = subprocess.run(command, input="\n".join(paths).encode(), cwd=tree, capture_output=True, check=True).stdout
+    for tag in (json.loads(line.decode("utf-8", "replace")) for line in found.splitlines()):
         if tag["_type"] == "tag" and KINDS.fullmatch(tag["kind"]):
-            yield Tag(tag["name"], tag["path"].removeprefix("./"), tag["line"], tag["kind"])
+            yield Tag(tag["name"], tag["path"], tag["line"], tag["kind"])
 
 
 def drawn(found: Sequence[Tag]) -> list[Tag]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from corpora.jsonl import write_rows
 from evaluation.benchmarks import scale, tokens
 from evaluation.benchmarks.__main__ import NAMES, main
 from evaluation.benchmarks.ctags import COUNTERS
@@ -21,7 +22,7 @@ from ncs.index import Index
 from ncs.serve.mcp import pages
 from ncs.serve.mcp.projects import Projects, Settings
 from ncs.serve.mcp.tools import answer
-from tests.gitrepo import git, write
+from tests.gitrepo import git, repository, write
 from tests.webserver import serving
 
 FOLDER = Path(__file__).parents[2] / "evaluation/benchmarks"
@@ -100,14 +101,14 @@ def test_kinds_of_vectors_are_measured_against_exact_search(demo: Path, queries:
 
 def java(folder: Path) -> Path:
     """Two repositories of 60 functions each."""
-    for repository, noun in (("one", "File"), ("two", "Socket")):
+    for name, noun in (("one", "File"), ("two", "Socket")):
         functions = "\n".join(
             f"  int {verb}{noun}{n}({noun} it) {{\n    int total = {n};\n    it.{verb}();\n    check(total);\n"
             f"    return total;\n  }}"
             for verb in ("open", "close", "read", "write", "send", "find")
             for n in range(10)
         )
-        write(folder, {f"{repository}/{noun}s.java": f"class {noun}s {{\n{functions}\n}}\n"})
+        write(folder, {f"{name}/{noun}s.java": f"class {noun}s {{\n{functions}\n}}\n"})
     return folder
 
 
@@ -156,6 +157,23 @@ def test_functions_of_ctags_are_found_or_missed_or_have_no_body(
         ["scala", "1", "1", "2", "1", "50.0%", "0"],
     ]
     assert lines[6] == "r/c.scala:2 written (function)"
+
+
+@pytest.mark.skipif(shutil.which("ctags") is None, reason="apt-get install universal-ctags")
+def test_names_of_ctags_are_found_where_they_are_declared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {
+        "limits.py": "MAX_SIZE = 3\nSCALE = 4\n",
+        "use.py": "from limits import MAX_SIZE\n\n\ndef use():\n    return MAX_SIZE\n",
+        "twice.py": "SCALE = 5\nlow = 1\n",
+        "other.h": "#define OTHER_MACRO(a) a\n",
+    }
+    revision = git(repository(tmp_path / "mirror/o+r/repo", files), "rev-parse", "HEAD").strip()
+    row = {"id": "1", "repo": "o/r", "root": ".", "category": "symbol", "query": "use", "relevant": ["use.py::use"]}
+    write_rows(tmp_path / "questions.jsonl", [{**row, "revision": revision}])
+    report = report_of(tmp_path, "names", "--data", tmp_path, "--mirror", tmp_path / "mirror")
+    once = {"names": 1, "first": 1, "file": 1, "five": 1, "def": 1}
+    assert report["kinds"] == {"macro": once, "variable": once}
+    assert capsys.readouterr().out.splitlines()[-3].split()[1::2] == ["all", "2", "1.000", "1.000", "1.000", "1.000"]
 
 
 def test_every_answer_is_counted_and_a_refusal_is_an_error() -> None:
