@@ -332,9 +332,7 @@ class HybridRanker(Ranker):
             for stem, weight in analysis.expansion.other_spellings.items()
         }
         name, tokens = signals.name_overlap(words, stems, rows, idf, spellings), tokenize(text)
-        if intent.kind == "symbol":
-            declaring = [facts.definitions.declaring(symbol.name)[0] for symbol in intent.symbols]
-            name[are_in(rows, np.concatenate(declaring))] = 1.0
+        name = np.maximum(name, signals.declared_names(facts.definitions, intent, rows, idf))
         directed = name + signals.DIRECTION * signals.name_direction(words, stems, rows, tokens)
         features = {
             "meaning": np.maximum(pool.meaning, 0.0),

@@ -35,7 +35,7 @@ from ncs.search.question import MAX_MESSAGE
 from ncs.storage.arrays import are_in, distinct
 from ncs.storage.file_roles import ASIDE, EXAMPLE, SETTINGS, SOURCE, TEST
 from ncs.text.stems import Stems, stem_all
-from ncs.text.tokens import STOP_WORDS
+from ncs.text.tokens import STOP_WORDS, tokenize
 from ncs.types import FIELDS
 
 if TYPE_CHECKING:
@@ -280,6 +280,19 @@ def definition_scores(symbols: Definitions, intent: Intent, rows: Rows, inside: 
         defining, weights = symbols.match(symbol)
         _, at, here = np.intersect1d(rows, defining, assume_unique=True, return_indices=True)
         result[at] = np.maximum(result[at], weights[here] * (1.0 if intent.kind == "symbol" else inside))
+    return result
+
+
+def declared_names(symbols: Definitions, intent: Intent, rows: Rows, idf: Mapping[str, float]) -> Scores:
+    """recall**2, as in `name_overlap`, of the name of a symbol that each row declares, 0 to 1, [len(rows)]: a constant
+    is called so, though the code that declares it is not.
+    """
+    result, total = np.zeros(len(rows)), sum(idf.values())
+    for symbol in intent.symbols:
+        declaring = symbols.declaring(symbol.name)[0]
+        if symbol.certain and total and len(declaring):
+            recall = sum(idf.get(stem, 0.0) for stem in set(stem_all(tokenize(symbol.name)))) / total
+            result[are_in(rows, declaring)] = min(recall, 1.0) ** 2
     return result
 
 
