@@ -332,7 +332,7 @@ class HybridRanker(Ranker):
             for stem, weight in analysis.expansion.other_spellings.items()
         }
         name, tokens = signals.name_overlap(words, stems, rows, idf, spellings), tokenize(text)
-        name = np.maximum(name, signals.declared_names(facts.definitions, intent, rows, idf))
+        name = np.maximum(name, signals.declared_overlap(facts.definitions, intent, rows, idf))
         directed = name + signals.DIRECTION * signals.name_direction(words, stems, rows, tokens)
         features = {
             "meaning": np.maximum(pool.meaning, 0.0),

@@ -404,9 +404,9 @@ def _fit(location: Location, asked: Sequence[str]) -> int:
 
 def _declaration(document: Document, name: str) -> Document:
     """The lines of a class or of top-level code that declare a name; a document that is called so as it is."""
-    lines = document.code.split("\n")
     if name not in document.words.get("declared", ()) or document.name == name:
         return document
+    lines = document.code.split("\n")
     declaring = (at for at, line in enumerate(lines) if name in declared_names(line.encode("utf-8", "replace")))
     spelled = (at for at, line in enumerate(lines) if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", line))
     first = next(declaring, next(spelled, 0))

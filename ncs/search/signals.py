@@ -283,7 +283,7 @@ def definition_scores(symbols: Definitions, intent: Intent, rows: Rows, inside: 
     return result
 
 
-def declared_names(symbols: Definitions, intent: Intent, rows: Rows, idf: Mapping[str, float]) -> Scores:
+def declared_overlap(symbols: Definitions, intent: Intent, rows: Rows, idf: Mapping[str, float]) -> Scores:
     """recall**2, as in `name_overlap`, of the name of a symbol that each row declares, 0 to 1, [len(rows)]: a constant
     is called so, though the code that declares it is not.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -230,9 +230,10 @@ class Definitions:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._tables = [DefinitionTable.load(segment.path / DEFINITIONS) for segment in snapshot.segments]
-        declared = ((at, segment.path / DECLARED) for at, segment in enumerate(snapshot.segments))
-        self._declared = {at: DefinitionTable.load(path) for at, path in declared if path.is_dir()}
+        segments = [(segment.first, segment.path) for segment in snapshot.segments]
+        self._tables = [(first, DefinitionTable.load(path / DEFINITIONS)) for first, path in segments]
+        declaring = [(first, path / DECLARED) for first, path in segments if (path / DECLARED).is_dir()]
+        self._declared = [(first, DefinitionTable.load(path)) for first, path in declaring]
 
     def match(self, symbol: Symbol, *, allowed: Mask | None = None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Rows that define a symbol, ascending, and how well: EXACT, FOLDED or PREFIX, more where they are
@@ -262,18 +263,17 @@ class Definitions:
 
     def names(self) -> Iterator[str]:
         """The folded names of all segments, some of them several times."""
-        return chain.from_iterable(table.names for table in self._tables)
+        return chain.from_iterable(table.names for _, table in self._tables)
 
-    def _live(
-        self, tables: Mapping[int, DefinitionTable] | Sequence[DefinitionTable], key: str, *, prefixes: bool = False
-    ) -> Rows:
-        """The first MOST definitions of a folded name, or of all that begin so, without tombstones; as `of_names`."""
+    def _live(self, tables: Sequence[tuple[int, DefinitionTable]], key: str, *, prefixes: bool = False) -> Rows:
+        """The first MOST definitions of a folded name, or of all that begin so, without tombstones; as `of_names`.
+        tables: after the first rows of their segments."""
         parts = [np.zeros((3, 0), np.int64)]
-        for at, table in tables.items() if isinstance(tables, Mapping) else enumerate(tables):
+        for first, table in tables:
             id = table.names.id(key)
             whole = range(0) if id is None else range(id, id + 1)
             parts.append(table.of_names(table.names.starting(key) if prefixes else whole))
-            parts[-1][0] += self._snapshot.firsts[at]
+            parts[-1][0] += first
         definitions, live = np.concatenate(parts, axis=1), self._snapshot.live
         return (definitions if live is None else definitions[:, live[definitions[0]]])[:, :MOST]
 

@@ -46,8 +46,8 @@ _ASSIGNED = re.compile(
 )
 """What stands before the `=`."""
 _FIELD = re.compile(rb"(?:(?:" + b"|".join(_FIELD_WORDS) + rb")[ \t]+)+(?:[\w<>\[\],.?]+[ \t]+)?\$?(\w+)[ \t]*(?::|$)")
-_ENUM = re.compile(rb"\benum\b[^{};]{0,200}\{((?:[^{};]|\{[^{}]*\})*)")
-_MEMBER = re.compile(rb"(?:^|[{},]|\bcase\b)(?:[ \t\n\0]|#\[[^\]\n]*\])*([A-Za-z_]\w*)[ \t]*(?=[,=(;{\n\0]|$)")
+_ENUM = re.compile(rb"\benum\b[^{};]{0,200}\{((?:[^{};]|\{[^{}]{0,500}\})*)")
+_MEMBER = re.compile(rb"(?:^|[{},]|\bcase\b)(?:[ \t\n\0]|#\[[^\]\n]{0,100}\])*([A-Za-z_]\w*)[ \t]*(?=[,=(;{\n\0]|$)")
 _TELLING = re.compile(r"[A-Z]|[a-z0-9]_[a-z0-9]")
 
 
