@@ -55,6 +55,7 @@ def make_file(rng: random.Random, segment: int, number: int) -> File:
             "calls": tuple(f"call{body}x{n}" for n in range(15)),
             "types": tuple(f"Type{body}x{n}" for n in range(10)),
             "comments": (f"remark{unique.replace(' ', 'x')}",),
+            **({"declared": ("MAX_SIZE", f"OWN_{line}", name)} if body == 3 else {}),
         }
         language, kind = ("java", "class") if body == 3 else ("python", "function")
         scope = rng.choice(("View", "Table"))
@@ -192,11 +193,13 @@ def test_words_and_names_used_are_the_same(readers: tuple[Readers, Readers]) -> 
 def test_definitions_are_the_same(readers: tuple[Readers, Readers]) -> None:
     many, _ = readers
     names = {name for name, _, _ in many.documents.names()}
-    for name in sorted({*names, "setPadd", "onlyx", "nothing", "sess"}):
+    for name in sorted({*names, "setPadd", "onlyx", "nothing", "sess", "MAX_SIZE", "max_size", "OWN_1"}):
         for symbol in (Symbol(name), Symbol(name, ("View",)), Symbol(name, certain=False)):
             (rows, weights), (own_rows, own_weights) = (each.facts.definitions.match(symbol) for each in readers)
             assert many.numbers_of(rows.tolist()) == own_rows.tolist(), symbol
             assert weights.tolist() == own_weights.tolist(), symbol
+    assert len(many.facts.definitions.match(Symbol("MAX_SIZE"))[0]) > 1
+    assert not len(many.facts.definitions.match(Symbol("max_size"))[0])
 
 
 def test_roles_titles_and_groups_of_files_are_the_same(readers: tuple[Readers, Readers]) -> None:
