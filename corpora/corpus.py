@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 from corpora.jsonl import Row, read_lines, read_rows, write_rows
 from corpora.program import read_program
 from ncs.errors import BadInput
 from ncs.files import replace_file
-from ncs.types import FIELDS, Document, Field, Qrels, Query, Run, Tokens
+from ncs.types import Document, Field, Qrels, Query, Run, Tokens
 
 T = TypeVar("T")
 QRELS_HEADER = "query-id\tcorpus-id\tscore"
@@ -173,7 +173,7 @@ def _from_beir(row: Row, language: str | None) -> Document:
 
 
 def _words(row: Row) -> dict[Field, Tokens]:
-    words = row.values["words"]
-    if not isinstance(words, Mapping) or not words.keys() <= set(FIELDS):
-        raise BadInput(f"{row.place}: 'words' must map fields ({', '.join(FIELDS)}) to lists; correct that line")
+    words, fields = row.values["words"], get_args(Field)
+    if not isinstance(words, Mapping) or not words.keys() <= set(fields):
+        raise BadInput(f"{row.place}: 'words' must map fields ({', '.join(fields)}) to lists; correct that line")
     return {cast(Field, name): tuple(cast(Sequence[str], spellings)) for name, spellings in words.items()}
