@@ -95,7 +95,7 @@ def _run(options: argparse.Namespace) -> int:
     results = [each for name in options.corpora for each in _results(name, options)]
     if results:
         files = {**outputs.output_files(options), "json": None}  # it is written as soon as a corpus is done
-        outputs.write_outputs(results, files, pair=options.pair and tuple(options.pair))
+        outputs.write_outputs(results, files, pair=options.pair)
     if options.readme:
         README.write_text(reports.readme(README.read_text(encoding="utf-8"), RESULTS), encoding="utf-8")
     return 0

@@ -377,7 +377,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results.append(each)
     whole = experiments.pooled(name, results)
     experiments.write(whole, path)
-    outputs.write_outputs([whole], {**files, "json": None}, pair=options.pair and tuple(options.pair))
+    outputs.write_outputs([whole], {**files, "json": None}, pair=options.pair)
     sys.stdout.write(f"\n{reports.section(name, whole)}\nwritten: {path}\n")
     return 0
 

@@ -58,7 +58,7 @@ def ndcg(grades: Sequence[int], ideal: Sequence[int]) -> float:
     return _gain(grades) / best if best else 0.0
 
 
-def _gain(grades: Sequence[int]) -> float:
+def _gain(grades: Sequence[float]) -> float:
     return sum(grade / math.log2(rank + 1) for rank, grade in enumerate(grades, 1) if grade > 0)
 
 
@@ -154,7 +154,7 @@ def challenge_ndcg(qrels: Mapping[str, Mapping[str, float]], run: Run, *, within
 
 
 def _exponential(grades: Sequence[float]) -> float:
-    return sum((2**grade - 1) / math.log2(rank + 1) for rank, grade in enumerate(grades, 1) if grade > 0)
+    return _gain([2**grade - 1 for grade in grades])
 
 
 def parse_measure(measure: str) -> tuple[str, int | None]:

@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     result = evaluate(
         options.questions, options.index, rankers=options.ranker or (), k=options.k,
-        files=outputs.output_files(options), pair=options.pair and tuple(options.pair), state=options.state,
+        files=outputs.output_files(options), pair=options.pair, state=options.state,
         quiet=options.quiet,
     )  # fmt: skip
     sys.stdout.write(format_result(result))

@@ -76,7 +76,7 @@ def ask(
     if title:
         notes.append(messages.REPORT)
     if listing and len(hits) == k < results.searched:
-        notes.append(f"{results.searched:,} match; show more with -n")
+        notes.append(f"{results.searched:,} places match; show more with -n")
     if min_confidence is not None and hits:
         best = max(hit["confidence"] or 0.0 for hit in hits)
         hits = [hit for hit in hits if is_confident(hit["confidence"], min_confidence)]
@@ -153,7 +153,7 @@ def similar_to(
 
 
 def locate(index: Index, report: str, k: int = 10, *, code: bool = False, **filters: Any) -> Answer:
-    """Where a bug report is likely to be mended, as `Index.locate`, in the shape of `ask`; `ranker` is "locate".
+    """Where to edit for a bug report, as `Index.locate`, in the shape of `ask`; `ranker` is "locate".
 
     A hit is the best function of a file, and has reasons (sentences for people), signals (name -> what it adds to the
     score) and more: the other good functions of the file, with name and lines.
@@ -369,7 +369,7 @@ def _notes(text: str, unknown: Mapping[str, Sequence[str]], results: Results, *,
         notes.append(messages.COMMON_WORDS.format(words=", ".join(dict.fromkeys(words))))
     if not words and not listing:
         notes.append(messages.NO_WORDS)
-    if not results.searched:
+    if not results.searched and not listing:
         notes.append(messages.NOTHING_PASSES)
     elif not results.hits:
         notes.append(messages.NOTHING_FOUND)

@@ -324,7 +324,7 @@ class Index:
             return similar(function, self._bm25().postings, self.documents, k, passes=passes, allowed=allowed)
 
     def locate(self, report: str | Report, k: int = 10, **filters: Any) -> list[LocatedFile]:
-        """The files where a bug report is likely to be mended, best first (ncs.search.locate). filters: as in `search`.
+        """The files to edit for a bug report, best first (ncs.search.locate). filters: as in `search`.
 
         Raises BadInput for an empty report and one that is too long.
         """

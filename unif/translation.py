@@ -169,7 +169,7 @@ def export(
         return np.asarray(F.pad(rows.detach().cpu(), (0, 0, 1, 0)).numpy(), np.float32)
 
     def weights(table: nn.Embedding) -> NDArray[np.float32]:
-        return array(table.weight.detach().cpu().clamp(MIN_LOG_WEIGHT, MAX_LOG_WEIGHT))
+        return array(table.weight.clamp(MIN_LOG_WEIGHT, MAX_LOG_WEIGHT))
 
     query, code = (
         Tower("bag", tokens, {"table": array(table.weight), "scores": weights(weight)}, settings)

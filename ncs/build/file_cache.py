@@ -31,6 +31,8 @@ from ncs.types import FIELDS, Mask
 
 EXTRACTION = (
     "extract",
+    "text/declarations.py",
+    "text/quotes.py",
     "text/tokens.py",
     "storage/documents.py",
     "storage/names.py",

@@ -64,7 +64,7 @@ def build(
     max_n: Annotated[int | None, Option(min=0, help="fastText: longest sub-word; 0: none.")] = None,
     threads: Annotated[int | None, Option(min=1, help="fastText: threads; with more than one, results vary.")] = None,
     seed: Annotated[int | None, Option(help="fastText: seed.")] = None,
-    pretrained: Annotated[Path | None, Option(help="fastText: word vectors to start from (.vec).")] = None,
+    pretrained: Annotated[Path | None, Option(help="fastText: word vectors to start from (.vec, .bin).")] = None,
     ranker: Annotated[
         list[str] | None,
         Option(help="Fit this ranker, too: two_field, ncs_postrank, ncs_enhanced:pairs=FILE ...; repeatable."),

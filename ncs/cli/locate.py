@@ -1,4 +1,4 @@
-"""`ncs locate`: the files where a bug report is likely to be mended."""
+"""`ncs locate`: the files to edit for a bug report."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from ncs.files import open_regular
 from ncs.search.question import MAX_QUERY
 
 _BYTES = 4 * MAX_QUERY
+_FILES = (".md", ".txt", ".log")
+"""How the name of a file with a report ends: one that is missing is no report."""
 
 
 def locate(
@@ -42,7 +44,7 @@ def locate(
     no_update: options.NoUpdate = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Find the files where a bug report is mended, each with reasons. Exit status: 0 found, 1 nothing found, 2 error.
+    """Find the files to edit for a bug report, each with reasons. Exit status: 0 found, 1 nothing found, 2 error.
 
     Example: ncs locate issue.md; gh issue view 42 | ncs locate -; ncs locate "DataFrame.plot ignores ylim"
     """
@@ -64,7 +66,8 @@ def _read(report: str) -> str:
     """The first MAX_QUERY characters of the report, whose title says most."""
     if report == "-":
         return sys.stdin.buffer.read(_BYTES).decode("utf-8", "replace")[:MAX_QUERY]
-    if any(map(str.isspace, report)) or ("/" not in report and not os.path.exists(report)):  # noqa: PTH110
+    is_name = "/" in report or report.endswith(_FILES) or os.path.exists(report)  # noqa: PTH110
+    if any(map(str.isspace, report)) or not is_name:
         return report
     try:
         with open_regular(report) as file:

@@ -88,7 +88,7 @@ def query(
     text, places = options.question_and_places(words or [], regexp=regexp is not None)
     with open_current(index, store, update=not no_update, build=build, quiet=quiet) as opened_index:
         answer = ask(
-            opened_index, _read(text), max(k, open_hit or 0), ranker=ranker, language=languages,
+            opened_index, _read(text), max(k, open_hit or k), ranker=ranker, language=languages,
             language_not=languages_not, repository=repository, path=path, glob=globs, kind=kind,
             places=places_in(opened_index.snapshot, places), functions_only=functions_only, no_tests=no_tests,
             content=content, regexp=regexp, code=_needs_code(form, no_code, open_hit), explain=explain,
@@ -138,7 +138,7 @@ def similar(
     form = choose_format(form, as_json=as_json, jsonl=jsonl, paths=paths, color=color)
     with open_current(index, None, update=not no_update, build=False, quiet=quiet) as opened_index:
         answer = ask_similar(
-            opened_index, place, max(k, open_hit or 0), language=languages, language_not=languages_not,
+            opened_index, place, max(k, open_hit or k), language=languages, language_not=languages_not,
             repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests, regexp=regexp,
             code=_needs_code(form, no_code, open_hit),
         )  # fmt: skip

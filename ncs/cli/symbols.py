@@ -16,7 +16,7 @@ from ncs.cli.paths import with_files
 from ncs.console import one_line, rich_console, show_json, show_text
 from ncs.search.highlight import name_marks
 from ncs.search.locate_source import locator_of
-from ncs.serve.terminal import MARK, copies_line, heading, place
+from ncs.serve.terminal import MARK, TAB, copies_line, heading, place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +48,7 @@ def find_definitions(
     index: options.IndexOption = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Find where a function, class or method is defined. Exit status: 0 found, 1 nothing found, 2 error.
+    """Find where a name is defined: function, class, constant or type. Exit status: 0 found, 1 nothing found, 2 error.
 
     Example: ncs def parse_json; ncs def View.setPadding; ncs def src/view.py::View.pad
     """
@@ -128,7 +128,7 @@ def _print_references(answer: Answer, snapshot: Snapshot, *, colored: bool, line
             write(f"  {place(hit)}", hit, "  ".join(["", heading(hit), *filter(None, [copies_line(hit)])]))
             width = len(str(hit["end_line"])) + 4
             for line, text in zip(hit["lines"], hit["texts"], strict=True) if lines else ():
-                write(f"{line:>{width}}  ", None, one_line(text.strip()))
+                write(f"{line:>{width}}  ", None, one_line(text.strip().expandtabs(TAB)))
 
 
 def _plain(start: str, hit: Mapping[str, Any] | None, text: str) -> None:

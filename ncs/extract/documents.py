@@ -253,7 +253,8 @@ class Outlines:
         name = self._file.path.rpartition("/")[2].partition(".")[0]
         for number, group in enumerate(self._top_level(inside)):
             start, end = group[0][0], group[-1][1]
-            own = group if number else [(0, start), *group]
+            above = [] if number else gaps(0, start, [each for each in inside if each[0] < start])
+            own = [*above, *group]
             code = _at_their_lines(source, group)
             kind = "block" if number else "module"
             documents.append(self._document((start, end), kind, name, (), own, inside, code))
@@ -299,13 +300,15 @@ class Outlines:
         docs = [text for at, text in literals if _is_docstring(source, at)]
         if texts := tuple(text for at, text in literals if not _is_docstring(source, at)):
             words["literals"] = texts
-        if declared := declared_names(b"\n".join(bytes(self._file.comments.code[a:b]) for a, b in own)):
+        inner = [each for each in own if each[0] >= span[0]]  # not the imports before the first block
+        bare = self._file.comments.code if self._file.language.name == "php" else self._file.bare  # define('NAME', 1)
+        text = b"\n".join(bytes((bare or self._file.comments.code)[a:b]) for a, b in inner)
+        if declared := declared_names(text, self._file.language.name, in_class=kind == "class"):
             words["declared"] = declared
         start = span[0] if kind == "class" else -1
         self._file.comments.describe_outline(start, own, {start for start, _ in inside}, docs, words)
         hashed = code.translate(None, _LAYOUT)
         suffix = f".{name if kind == 'class' else kind}"
-        inner = [each for each in own if each[0] >= span[0]]  # not the imports before the first block
         return self._file.document(span, kind, name, scope, words, code, hashed, suffix, inner)
 
 

@@ -117,9 +117,9 @@ class GeneralHead:
 
 
 @cache
-def general_head(folder: Path = FOLDER) -> GeneralHead:
+def general_head() -> GeneralHead:
     """The head of this package, loaded once."""
-    return GeneralHead.load(folder)
+    return GeneralHead.load(FOLDER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -299,7 +299,7 @@ class Head:
             raise BadInput(f"there is no trained head in {path}; make one with: ncs train unif -i INDEX --out RUN")
         try:
             about = read_json(folder / "head.json")
-            if not isinstance(about, dict) or about.get("format") != FORMAT or about["about"].get("unique"):
+            if not isinstance(about, dict) or about.get("format") != FORMAT:
                 raise IndexDamaged(f"the head in {folder} is from another version of ncs; train it again")
             query, code = (_load_tower(folder / name, about[name]) for name in ("query", "code"))
             if query.dim != code.dim:

@@ -70,7 +70,7 @@ class WordTokenizer(Tokenizer):
 
     def save(self, folder: Path) -> None:
         self.vocabulary.save(folder)
-        self._write(folder, buckets=0)
+        self._write(folder)
 
 
 class StemTokenizer(WordTokenizer):
@@ -123,7 +123,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     kind = about.get("kind") if isinstance(about, dict) else None
     if kind == "bpe" and isinstance(about["pieces"], list) and isinstance(about["merges"], list):
         return BpeTokenizer(about["pieces"], about["merges"])
-    if kind not in ("words", "stems") or about.get("buckets"):
+    if kind not in ("words", "stems"):
         raise ValueError(f"{folder / FILE} describes no known tokens")
     return (StemTokenizer if kind == "stems" else WordTokenizer)(Vocabulary.load(folder))
 

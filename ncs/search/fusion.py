@@ -10,7 +10,7 @@ import numpy as np
 from ncs.errors import BadInput, check_k
 from ncs.search.rankers import Ranker
 from ncs.search.ranking import Ranking
-from ncs.storage.arrays import distinct, top
+from ncs.storage.arrays import as_pairs, distinct, top_rows
 
 if TYPE_CHECKING:
     from ncs.types import Mask
@@ -32,7 +32,7 @@ def fuse(
     for column, own in enumerate(rows):
         parts[np.searchsorted(union, own), column] = 1 / (constant + 1 + np.arange(len(own)))
     # smallest first, so that the order of rankings cannot change a sum
-    return top(union, np.sort(parts, axis=1).sum(axis=1), k)
+    return as_pairs(*top_rows(union, np.sort(parts, axis=1).sum(axis=1), k))
 
 
 class RrfRanker(Ranker):

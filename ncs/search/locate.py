@@ -1,4 +1,4 @@
-"""Where a bug report is mended: files, best first, each with its reasons and its best functions.
+"""Where to edit for a bug report: files, best first, each with its reasons and its best functions.
 
 The score of a file is a sum of signals, each about 1 at most:
 

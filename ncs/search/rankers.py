@@ -15,6 +15,7 @@ from ncs.files import read_json
 from ncs.messages import NO_CODE, NOT_BUILT
 from ncs.progress import Track, silent
 from ncs.search.ranking import Internals, Ranking
+from ncs.storage.arrays import as_pairs
 from ncs.storage.trust import untrusted
 from ncs.text.tokens import content_words, tokenize
 
@@ -262,5 +263,4 @@ def nearest(vectors: Vectors, query: Matrix, k: int, *, allowed: Mask | None = N
     check_k(k)
     if not query.any():
         return []
-    rows, scores = vectors.search(query, k, allowed=allowed)
-    return list(zip(rows.tolist(), scores.tolist(), strict=True))
+    return as_pairs(*vectors.search(query, k, allowed=allowed))

@@ -156,7 +156,7 @@ class NameSearch:
         """
         check_k(k)
         rows, match = self._defining(name.name, both(allowed, self._inside(name)), prefixes=prefixes)
-        chosen = self._of_owner(rows, name.qualifiers)
+        chosen = self._of_owner(rows, name)
         notes = []
         if len(rows) and not len(chosen):
             notes.append(f"no {name.name} in {'.'.join(name.qualifiers)}; elsewhere:")
@@ -164,7 +164,7 @@ class NameSearch:
             notes.append(f"no definition of {name.name!r}; names that begin so:")
         elif not len(rows):
             notes.append(self._why_undefined(name, allowed))
-        best = self._bodies_first(chosen if len(chosen) else rows)[:k]
+        best = self._bodies_first(chosen if len(chosen) else rows, name.name)[:k]
         documents = (self._placed(each, name) for each in self._documents.documents(best.tolist()))
         return Definitions([Definition(match, _declaration(each, name.name)) for each in documents], notes)
 
@@ -182,17 +182,19 @@ class NameSearch:
     def _placed(self, document: Document, name: Name) -> Document:
         return at_matching_location(document, self._documents.location_filter(name.filters))
 
-    def _of_owner(self, rows: Rows, qualifiers: Sequence[str]) -> Rows:
+    def _of_owner(self, rows: Rows, name: Name) -> Rows:
         """The definitions with these classes, modules or folders before their names: the last is their scope, else
         any of these."""
-        if not qualifiers or not len(rows):
+        if not name.qualifiers or not len(rows):
             return rows
-        asked = [folded(each) for each in qualifiers]
-        fits = np.array([_fit(location, asked) for location in self._documents.locations(rows.tolist())])
+        asked = [folded(each) for each in name.qualifiers]
+        declares = np.isin(rows, self._facts.definitions.declaring(name.name)[0]).tolist()
+        places = zip(self._documents.locations(rows.tolist()), declares, strict=True)
+        fits = np.array([_fit(location, asked, declares=own) for location, own in places])
         best: Rows = rows[(fits == fits.max()) & (fits > 0)]
         return best
 
-    def _bodies_first(self, rows: Rows) -> Rows:
+    def _bodies_first(self, rows: Rows, name: str) -> Rows:
         """Definitions in the order to show them."""
         at = [FIELDS.index(each) for each in IN_BODY]
         declared = self._facts.words.lengths(rows)[:, at].sum(axis=1) == 0
@@ -200,15 +202,17 @@ class NameSearch:
         for number, document in zip(wordless, self._documents.documents(rows[wordless].tolist()), strict=True):
             declared[number] = "return" not in document.code  # `return 1` has no words
         declared |= np.isin(rows, self._facts.uses.rows_with(DECLARED))
+        only_declare = np.isin(rows, self._facts.definitions.declaring(name)[0])
         aside = self._facts.file_roles.roles_of(rows) != SOURCE
         modules = self._documents.mask(Filters(kind="module"))
         files = modules[rows] if modules is not None else np.zeros(len(rows), np.bool_)
-        return rows[np.lexsort((rows, declared, aside, files))]
+        return rows[np.lexsort((rows, declared, only_declare, aside, files))]
 
     def _why_undefined(self, name: Name, allowed: Mask | None) -> str:
         elsewhere, _ = self._defining(name.name)
         if len(elsewhere):
-            return f"{name.name} is defined at {self._where(elsewhere)}, which the filters or the file leave out"
+            where = self._where(elsewhere, name.name)
+            return f"{name.name} is defined at {where}, which the filters or the file leave out"
         if uses := len(self._live(self._facts.uses.rows_with([name.name]), allowed)):
             users = count(uses, "function uses", "functions use")
             return f"{name.name!r} is not defined here; {users} it"
@@ -227,14 +231,19 @@ class NameSearch:
         key = _plain(name)
         keys = [*([key] if key in known else []), *nearest_words(key, known)]
         rows_of = {key: self._facts.definitions.match(Symbol(key))[0][:1] for key in keys}
-        return [each for key in keys for each in spellings.get(key) or self._own_names(rows_of[key])][:NEAR]
+        near = (each for key in keys for each in self._used(spellings.get(key, ())) or self._own_names(rows_of[key]))
+        return list(islice(near, NEAR))
+
+    def _used(self, names: Iterable[str]) -> list[str]:
+        """Those that something uses still: segments keep the names of files that are gone."""
+        return [name for name in names if len(self._live(self._facts.uses.rows_with([name])))]
 
     def _own_names(self, rows: Rows) -> list[str]:
         """The names that rows define, as spelled, each once."""
         return list(dict.fromkeys(map(_own, self._documents.locations(rows.tolist()))))
 
-    def _where(self, rows: Rows) -> str:
-        location = self._documents.locations(self._bodies_first(rows)[:1].tolist())[0]
+    def _where(self, rows: Rows, name: str) -> str:
+        location = self._documents.locations(self._bodies_first(rows, name)[:1].tolist())[0]
         return f"{location.repository}/{location.path}:{location.start_line}"
 
     def references(
@@ -252,7 +261,7 @@ class NameSearch:
         rows = distinct(np.concatenate([rows, passed_on]))
         if not len(rows) and not len(defining):
             return References([], 0, spelled, [self._unknown(name.name)])
-        chosen = self._of_owner(self._live(defining, self._inside(name)), name.qualifiers)
+        chosen = self._of_owner(self._live(defining, self._inside(name)), name)
         rows, notes = self._narrow(rows, name, chosen, defining)
         notes += unread
         passing = self._live(rows, allowed)
@@ -264,7 +273,7 @@ class NameSearch:
         if not found and len(rows) > len(passing):
             notes.append(f"{name.name} is used, but not in what the filters leave")
         elif not found and not notes:
-            where = f", defined at {self._where(near)}" if len(near) else ""
+            where = f", defined at {self._where(near, name.name)}" if len(near) else ""
             notes.append(NO_USE.format(name=name.name, where=where))
         return References(found, total, spelled, notes)
 
@@ -391,11 +400,11 @@ def _scope(location: Location) -> str:
     return location.qualified_name.rpartition(".")[0].rpartition(".")[2]
 
 
-def _fit(location: Location, asked: Sequence[str]) -> int:
+def _fit(location: Location, asked: Sequence[str], *, declares: bool) -> int:
     """2 where the scopes and folders of a definition have the asked ones in this order and its own scope is the last
-    of them; 1 where they only have them; else 0. asked: folded."""
+    of them; 1 where they only have them; else 0. asked: folded; declares: whether it is that scope itself."""
     folders = location.path.rpartition(".")[0].split("/")
-    scopes = location.qualified_name.split(".")[:-1]
+    scopes = location.qualified_name.split(".")[: None if declares else -1]
     parts = iter([folded(each) for each in (location.repository, *folders, *scopes)])
     if not all(each in parts for each in asked):
         return 0
@@ -407,7 +416,9 @@ def _declaration(document: Document, name: str) -> Document:
     if name not in document.words.get("declared", ()) or document.name == name:
         return document
     lines = document.code.split("\n")
-    declaring = (at for at, line in enumerate(lines) if name in declared_names(line.encode("utf-8", "replace")))
+    in_class = document.kind == "class"
+    each_line = (declared_names(line.encode(errors="replace"), document.language, in_class=in_class) for line in lines)
+    declaring = (at for at, names in enumerate(each_line) if name in names)
     spelled = (at for at, line in enumerate(lines) if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", line))
     first = next(declaring, next(spelled, 0))
     shown, depth = list[str](), 0
@@ -416,11 +427,15 @@ def _declaration(document: Document, name: str) -> Document:
         depth += sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
         if depth <= 0:
             break
-    start = document.start_line + first
+    last = first + len(shown) - 1
     qualified = f"{document.qualified_name}.{name}" if document.kind == "class" else name
+    copies = tuple(
+        replace(each, qualified_name=qualified, start_line=each.start_line + first, end_line=each.start_line + last)
+        for each in document.copies
+    )
     return replace(
-        document, kind=DECLARATION, name=name, qualified_name=qualified, start_line=start,
-        end_line=start + len(shown) - 1, code="\n".join(shown), copies=(),
+        document, kind=DECLARATION, name=name, qualified_name=qualified, start_line=document.start_line + first,
+        end_line=document.start_line + last, code="\n".join(shown), copies=copies,
     )  # fmt: skip
 
 

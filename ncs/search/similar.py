@@ -17,7 +17,7 @@ from ncs.files import read_regular
 from ncs.messages import NO_CODE
 from ncs.search.aroma import cached_features, resemblance
 from ncs.sources.filters import Limits
-from ncs.storage.arrays import top
+from ncs.storage.arrays import top_rows
 from ncs.storage.documents import LINE
 from ncs.storage.file_roles import OUTLINES
 from ncs.storage.filters import at_location, at_matching_location
@@ -137,7 +137,8 @@ def candidates(function: Document, postings: Postings, n: int, allowed: Mask | N
     if allowed is not None:
         scores[~allowed] = 0
     some = np.flatnonzero(scores)
-    return [row for row, _ in top(some, scores[some], n)]
+    best: list[int] = top_rows(some, scores[some], n)[0].tolist()
+    return best
 
 
 def without(document: Document, function: Document) -> Document | None:

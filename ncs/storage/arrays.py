@@ -178,18 +178,17 @@ def both(mask: Mask | None, other: Mask | None) -> Mask | None:
     return mask & other
 
 
-def top(rows: Rows, scores: NDArray[Any], k: int) -> list[tuple[int, float]]:
-    """The best k rows with their scores, exact where scores tie at the cut: of equal scores the first ones.
-
-    >>> top(np.array([2, 5, 7]), np.array([1.0, 3.0, 1.0]), 2)
-    [(5, 3.0), (2, 1.0)]
-    """
-    rows, scores = top_rows(rows, scores, k)
+def as_pairs(rows: Rows, scores: NDArray[Any]) -> list[tuple[int, float]]:
+    """(row, score) of each, as plain numbers."""
     return list(zip(rows.tolist(), scores.tolist(), strict=True))
 
 
 def top_rows(rows: Rows, scores: NDArray[Any], k: int) -> tuple[Rows, NDArray[Any]]:
-    """`top` as arrays."""
+    """The best k rows and their scores, exact where scores tie at the cut: of equal scores the first ones.
+
+    >>> as_pairs(*top_rows(np.array([2, 5, 7]), np.array([1.0, 3.0, 1.0]), 2))
+    [(5, 3.0), (2, 1.0)]
+    """
     if len(rows) > k:
         best = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
         rows, scores = rows[best], scores[best]

@@ -26,6 +26,7 @@ from ncs.storage.arrays import (
     ArrayTable,
     are_below,
     are_offsets,
+    as_pairs,
     both,
     gather,
     offsets_of,
@@ -184,8 +185,7 @@ class Postings:
 
         Raises BadInput for k < 1 or a mask that does not fit.
         """
-        rows, scores = self.top_rows(weights_of(stem_all(words)), k, allowed=allowed)
-        return list(zip(rows.tolist(), scores.tolist(), strict=True))
+        return as_pairs(*self.top_rows(weights_of(stem_all(words)), k, allowed=allowed))
 
     def top_rows(self, weights: Mapping[str, float], k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
         """The best k rows and their scores for stems with these weights."""

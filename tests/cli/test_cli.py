@@ -103,6 +103,8 @@ def test_a_note_says_why_little_or_nothing_is_found(demo: Path, arguments: list[
         (["query", "x", "-i", "nowhere"], "no index at nowhere; make one with: ncs build"),
         (["query", "x", "--ranker", "two\nlines\x1b[2J"], "no ranker 'two\\nlines\\x1b[2J'; "),
         (["query", "x", "--ranker", "two_field"], "built without 'two_field'"),
+        (["query", "x", "-n", "-1"], "k is -1; it must be at least 1"),
+        (["locate", "nofile.md"], "cannot read nofile.md"),
         (["build", "nowhere"], "nowhere"),
         (["build", "repos", "--java-frontend", "antlr", "-i", "other"], "antlr"),
         (["build", "repos", "--pretrained", "none.vec", "-i", "other"], "none.vec"),

@@ -15,7 +15,7 @@ from tests.corpus import QUICK
 VIEW = "class View:\n    def pad(self, n):\n        return n\n\n\ndef show(view):\n    view.pad(\n        1)\n"
 FILES = {
     "app/view.py": VIEW,
-    "app/evil.py": "def evil(view):\n    return view.pad('\x1b[2J')\n",
+    "app/evil.py": "def evil(view):\n    return view.pad(\t'\x1b[2J')\n",
     "tests/test_view.py": "def test_pad(view):\n    assert view.pad(2) == 2\n",
 }
 
@@ -37,7 +37,7 @@ def test_uses_are_grouped_with_the_lines_that_have_the_name(home: Path) -> None:
         "\n"
         "same folder\n"
         "  src/app/evil.py:1  evil\n"
-        "    2  return view.pad('␛[2J')\n"
+        "    2  return view.pad(    '␛[2J')\n"
         "\n"
         "tests\n"
         "  src/tests/test_view.py:1  test_pad\n"
@@ -48,7 +48,7 @@ def test_uses_are_grouped_with_the_lines_that_have_the_name(home: Path) -> None:
 
 def test_vimgrep_has_a_line_for_each_use_and_follows_edits(home: Path, tmp_path: Path) -> None:
     run = invoke("refs", "pad", "--format", "vimgrep", "-t", "py", "--path", "app", cwd=home)
-    assert run.stdout == "src/app/view.py:7:10:    view.pad(\nsrc/app/evil.py:2:17:    return view.pad('␛[2J')\n"
+    assert run.stdout == "src/app/view.py:7:10:    view.pad(\nsrc/app/evil.py:2:17:    return view.pad(\t'␛[2J')\n"
     Index.build(gitrepo.write(tmp_path / "src", FILES), tmp_path / ".ncs", config=QUICK).close()
     (tmp_path / "src/app/view.py").write_text("# moved\n" + VIEW)
     run = invoke("refs", "pad", "--format", "vimgrep", "-n", "1", cwd=tmp_path)

@@ -197,6 +197,27 @@ def test_what_code_outside_functions_declares_is_defined_at_its_line(tmp_path: P
         assert [hit.document.path for hit in index.search("MAX_SIZE", k=1)] == ["app/limits.py"]
 
 
+def test_owners_and_copies_of_what_is_declared_are_told_apart(tmp_path: Path) -> None:
+    below = "class Light:\n    RED = 1\n    Red = 2\n\n\nclass Color:\n    RED = 3\n\n\nclass Red:\n    pass\n"
+    files = {
+        "a/one.py": f"def first(v):\n    LOCAL_MAX = v\n    return v\n\n\n{below}\n\nTOP_LIMIT = 10\n",
+        "b/two.py": f"# again\n{below}",
+        "c.go": "package c\n\nconst (\n\tIdle State = iota\n\tBusy\n)\n\nvar Level LogLevel = 3\n",
+        "d.ts": "import {\n  type ParseParams,\n} from './x';\nexport const SomeCode = 1;\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    with Index.build(tmp_path, tmp_path / ".ncs", config=QUICK) as index:
+        (color,) = definitions_of(index, "Color.RED")["definitions"]
+        assert (color["path"], color["start_line"], color["code"]) == ("a/one.py", 12, "    RED = 3")
+        assert [(each["path"], each["start_line"]) for each in color["copies"]] == [("b/two.py", 8)]
+        assert [each["qualified_name"] for each in definitions_of(index, "Red")["definitions"]] == ["Red", "Light.Red"]
+        assert places(index, "LOCAL_MAX") == places(index, "ParseParams") == places(index, "LogLevel") == []
+        assert places(index, "TOP_LIMIT") == ["a/one.py:19"]
+        assert (places(index, "Busy"), places(index, "Level")) == (["c.go:5"], ["c.go:8"])
+
+
 def test_declarations_follow_an_update(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("OLD_NAME = 1\n\n\ndef use():\n    return OLD_NAME\n")
     (tmp_path / "b.py").write_text("def other():\n    return 1\n")
@@ -205,6 +226,7 @@ def test_declarations_follow_an_update(tmp_path: Path) -> None:
     with Index.update(tmp_path / ".ncs")[0] as index:
         assert places(index, "NEW_NAME") == ["a.py:2"]
         assert places(index, "OLD_NAME") == []
+        assert definitions_of(index, "OLD_NAME")["notes"] == ["no match for 'OLD_NAME'"]
 
 
 def test_definitions_with_a_body_come_first_and_owners_and_files_choose(index: Index) -> None:

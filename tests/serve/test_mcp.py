@@ -406,6 +406,18 @@ def test_escaped_text_has_no_control_and_no_bidi_characters(text: str) -> None:
     escaped.encode()  # no surrogates
 
 
+@pytest.mark.parametrize("tool", ["find_definition", "find_references"])
+def test_what_one_of_several_projects_refuses_is_said(tmp_path: Path, tool: str) -> None:
+    for name, file, code in (("one", "a.py", "def water():\n    water()\n"), ("two", "b.js", "function x() {}\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / file).write_text(code)
+        Index.build(tmp_path / name, tmp_path / name / ".ncs").close()
+    with closing(Projects(Settings(roots=(tmp_path / "one", tmp_path / "two")))) as projects:
+        reply = Reply(_call(projects, None, tool, {"name": "water", "language": "python"}))
+        assert not reply.error
+        assert "two: no language 'python' in this index" in reply.text
+
+
 def test_all_projects_of_the_command_line_are_served_and_no_others(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name / "same").mkdir(parents=True)

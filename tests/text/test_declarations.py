@@ -30,7 +30,7 @@ from ncs.text.declarations import LONGEST, MOST, declared_names
         ),
         ("define('PHP_DEF', 4);\nconst P_MAX = 3;\nprivate $pField = 4;", "PHP_DEF P_MAX pField"),
         ("using Alias = int;\nexport SOME_PATH=/tmp\nlocal LUA_MAX = 3", "Alias SOME_PATH LUA_MAX"),
-        ("var (\n\tErrGone = errors.New()\n\tModeA, ModeB = 1, 2\n)", "ErrGone ModeB"),
+        ("var (\n\tErrGone = errors.New()\n\tModeA, ModeB = 1, 2\n)", "ErrGone ModeA ModeB"),
         (
             "enum Mode {\n    #[default]\n    \0\0\n    Search(Kind),\n    Types { a: i32 },\n    Last\n}",
             "Search Types Last",
@@ -43,8 +43,43 @@ def test_names_are_read_in_each_language(code: str, names: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("language", "code", "names"),
+    [
+        ("go", "const MaxWait time.Duration = 3\nvar ErrGone, errSlow error = f(), g()", "MaxWait ErrGone errSlow"),
+        ("go", "const (\n\tKindA Kind = 1 << iota\n\tKindB\n\n\tKindC\n)\nFoo_X", "KindA KindB KindC"),
+        ("go", "type Box struct {\n\tWidth, Height int\n\tsync.Mutex\n\tSize(x int) int\n}", "Box Width Height"),
+        ("rust", "pub struct Box<T> {\n  pub max_size: usize,\n  kind_of: Vec<T>,\n}", "max_size kind_of"),
+        (
+            "typescript",
+            "interface Box {\n  maxSize?: number;\n  readonly aB: string;\n  run(x: X_Y): void;\n}",
+            "maxSize aB",
+        ),
+        (
+            "c",
+            "struct box {\n  size_t total_len;\n  struct box *next_box, *last_box;\n  int a_b[3];\n  f_x(3);\n}",
+            "total_len next_box last_box a_b",
+        ),
+        (
+            "java",
+            "class Box extends BaseBox\n  throws IOException {\n  Map<String, Integer> sizeOf;\n  @Id int boxId;\n}",
+            "sizeOf boxId",
+        ),
+        ("typescript", "export type $ZodCode = 1;\nexport const $Zeta = 2", "$ZodCode $Zeta"),
+        ("swift", "open var onClose: ((A_B) -> Void)?\nweak var theBox: Box?", "onClose theBox"),
+    ],
+)
+def test_fields_of_a_class_and_what_names_come_first_depend_on_the_language(
+    language: str, code: str, names: str
+) -> None:
+    assert set(declared_names(code.encode(), language, in_class=True)) == set(names.split())
+
+
+@pytest.mark.parametrize(
     "code",
     [
+        "call(\n  A_B=1,\n  C_D=lambda x: 2,\n)\nit('x', () => {\n  E_F = 3;\n})",
+        "#define \\\n  if (x) \\\n  A_B = 3",
+        "function f<T extends A_B = string>(x) {}",
         "data = load()\nx=1\nlogger = get()",
         "if MAX_SIZE == 3:\nreturn SOME_NAME = 1\nfor I_X in Y_Z:",
         "self.assertEqual(A_B, 3)\nprint(SOME_NAME)\nMAX_SIZE <= 3\nMAX_SIZE => 3",

@@ -18,6 +18,7 @@ import numpy as np
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, batches_with_code, read_config, statistics_of
+from ncs.storage.arrays import as_pairs
 from ncs.storage.postings import Postings, PostingTable, TermStatistics, weights_of
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
@@ -67,8 +68,7 @@ class TwoFieldRanker(Ranker):
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows that have a token of the question in a field, by (-score, row); BadInput for k < 1."""
         terms = [f"{name}:{token}" for token in standard_tokens(text) for name in TEXT_FIELDS]
-        rows, scores = self._postings.top_rows(weights_of(terms), k, allowed=allowed)
-        return list(zip(rows.tolist(), scores.tolist(), strict=True))
+        return as_pairs(*self._postings.top_rows(weights_of(terms), k, allowed=allowed))
 
     def save(self, statistics: Path, segment: Path) -> None:
         """Postings, and the configuration."""

@@ -396,8 +396,7 @@ def _named(projects: Sequence[Project], name: str) -> tuple[list[tuple[Project, 
             result = index.definitions(name, MAX_HITS)
             notes += result.notes
             named += [(project, definition.document) for definition in result.found]
-    _check(errors, projects)
-    return named, notes
+    return named, notes + _check(errors, projects)
 
 
 def _list(
@@ -423,7 +422,7 @@ def find_references(projects: Sequence[Project], arguments: FindReferences) -> P
             notes += result["notes"]
             for hit in result["references"]:
                 hits.append(_Scored(0.0, hit["rank"], _use(_row(project, index, hit, len(projects) > 1), hit)))
-    _check(errors, projects)
+    notes += _check(errors, projects)
     return _page(hits, notes, {"query": shorten(arguments.name)}, arguments, projects)
 
 
@@ -447,7 +446,7 @@ def find_definition(projects: Sequence[Project], arguments: FindDefinition) -> P
                 hit = {**document_as_dict(document), "match": match}
                 row = _row(project, index, hit, len(projects) > 1)
                 hits.append(_Scored(-MATCHES.index(match), rank, row))
-    _check(errors, projects)
+    notes += _check(errors, projects)
     if not hits:
         notes.append("search_code finds code by what it does")
     return _page(hits, notes, {"query": shorten(arguments.name)}, arguments, projects)
