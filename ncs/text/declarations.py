@@ -1,7 +1,7 @@
 r"""The names that code outside functions declares: constants, fields, macros, types by another name, members of enums.
 
-They are read statement by statement, in all languages alike, from code without its comments. Of what is assigned only
-names with a capital or an underscore count: `data = load()` declares nothing that somebody looks for.
+They are read statement by statement, in nearly all languages alike, from code without its comments. Of what is assigned
+only names with a capital or an underscore count: `data = load()` declares nothing that somebody looks for.
 
 >>> declared_names(b"MAX_SIZE: int = 3\ndata = load(KEY=1)\nif A_B == 2:\n#define MIN(a, b) a\ntype id = str\n")
 ('MAX_SIZE', 'MIN', 'id')
@@ -26,7 +26,7 @@ _ENDS = re.compile(rb"[\n;{}]")
 _FIRST = re.compile(rb"#|\w+")
 _NO_DECLARATION = frozenset(
     b"if elif else unless while until for foreach switch case when match return with assert import from yield print "
-    b"echo throw raise del await goto class def function func fun fn".split()
+    b"echo throw raise del await goto class def function func fun fn try except finally catch".split()
 )
 """First words of statements that declare nothing, or a document of its own."""
 _VISIBLE = b"export declare default pub public private fileprivate internal opaque".split()
@@ -58,8 +58,9 @@ _FIELD = re.compile(
     rb"(?:[\w<>\[\],.?]+[ \t]+)?\$?(\w+)[ \t]*(?::|$)"
 )
 _NAME_FIRST = re.compile(
-    rb"(?:(?:@\w+(?:\([^()]*\))?|\w+(?:\([^()]*\))?)[ \t]+){0,5}(\w+)[!?]?[ \t]*:(?!:)[ \t]*[^\s,].*"
+    rb"(?:(?:@\w+(?:\([^()]*\))?|\w+(?:\([^()]*\))?)[ \t]+){0,5}(\w+)[!?]?[ \t]*:(?!:)[ \t]*[^\s,].*(?<!,)"
 )
+"""No line that ends in a comma, which is an entry of a table; but in Rust, where fields end so."""
 _TYPE_FIRST = re.compile(
     rb"(?!(?:struct|union|enum)[ \t]+\w+$)(?:@\w+(?:\([^()]*\))?[ \t]+){0,5}"
     rb"(?:[\w:.]+(?:<[^<>]*(?:<[^<>]*>[^<>]*)?>)?[ \t*&?\[\]]+){1,6}"
@@ -118,7 +119,7 @@ def declared_names(code: bytes, language: str = "", *, in_class: bool = False) -
         else:
             found = _FIELD.match(line) if word in _FIELDS else None
             if not found and field and word not in _NO_FIELD:
-                found = field.fullmatch(line)
+                found = field.fullmatch(line.rstrip(b",") if language == "rust" else line)
         if found:
             for name in found[found.lastindex or 0].split(b","):
                 _add(names, name.strip(b" \t*"), dollar, telling=True)

@@ -51,7 +51,7 @@ def test_names_are_read_in_each_language(code: str, names: str) -> None:
         ("rust", "pub struct Box<T> {\n  pub max_size: usize,\n  kind_of: Vec<T>,\n}", "max_size kind_of"),
         (
             "typescript",
-            "interface Box {\n  maxSize?: number;\n  readonly aB: string;\n  run(x: X_Y): void;\n}",
+            "interface Box {\n  minSize: 3,\n  maxSize?: number;\n  readonly aB: string;\n  run(x: X_Y): void;\n}",
             "maxSize aB",
         ),
         (
