@@ -78,7 +78,7 @@ _NO_FIELD = frozenset(
 )
 _DOLLARS = ("javascript", "typescript", "tsx")
 """Languages where a `$` is a part of a name."""
-_CONTINUED, _PARENTHESES = re.compile(rb"\\\n(?:[^\n]*\\\n)*[^\n]*"), re.compile(rb"[()]")
+_CONTINUED, _PARENTHESES = re.compile(rb"\\\n(?:[^\n]*\\\n)*[^\n]*"), re.compile(rb"\([^()\n]*\)|[()]")
 _GROUP = re.compile(rb"\b(?:const|var|type|import)[ \t\n]*$|\b(?:class|record|struct|object|enum)\b[^()\n]*$")
 """What stands before a parenthesis around declarations, not arguments."""
 _ENUM = re.compile(rb"\benum\b[^{};]{0,200}\{((?:[^{};]|\{[^{}]{0,500}\})*)")
@@ -137,7 +137,7 @@ def _without_arguments(code: bytes) -> bytearray:
         if match[0] == b"(":
             opened.append(-1 if _GROUP.search(code, max(0, at - LONGEST), at) else at)
             inside += opened[-1] >= 0
-        elif opened and (start := opened.pop()) >= 0:
+        elif match[0] == b")" and opened and (start := opened.pop()) >= 0:
             inside -= 1
             if not inside and code.find(b"\n", start, at) >= 0:
                 result[start + 1 : at] = bytes(at - start - 1)
