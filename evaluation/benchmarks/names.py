@@ -12,7 +12,6 @@ import argparse
 import json
 import re
 import subprocess
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +22,8 @@ import numpy as np
 
 from corpora.repo_search import mirror_of, read
 from evaluation.benchmarks.common import Report
-from evaluation.benchmarks.tokens import FUNCTIONS, SETS, check_out
+from evaluation.benchmarks.tokens import FUNCTIONS, SETS, checked_out
+from evaluation.benchmarks.tokens import add_options as add_options
 from evaluation.reports import markdown_table
 from ncs.errors import MissingExtra
 from ncs.index import Index
@@ -47,11 +47,6 @@ class Tag(NamedTuple):
         return document.path == self.path and document.start_line <= self.line <= document.end_line
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", type=Path, help="folder with questions.jsonl and repositories; else both sets")
-    parser.add_argument("--mirror", type=Path, help="folder of the repositories; else `repositories` in the data")
-
-
 def run(options: argparse.Namespace) -> Report:
     """By kind, how many names there are and how many of them are found."""
     if which("ctags") is None:
@@ -60,13 +55,10 @@ def run(options: argparse.Namespace) -> Report:
     for data in [options.data] if options.data else [FUNCTIONS / name for name in SETS]:
         mirror = options.mirror or mirror_of(data)
         for task in read(data, mirror):
-            with tempfile.TemporaryDirectory(prefix="ncs-names-") as folder:
-                tree = Path(folder) / task.repository.rpartition("/")[2]
-                check_out(task, mirror, tree)
-                with Index.build(tree, tree / ".ncs") as index:
-                    paths = [path for _, path in index.documents.files()[1]]
-                    for tag in drawn(list(tags(tree, paths))):
-                        counts[tag.kind] += Counter(names=1, **ask(index, tag))
+            with checked_out(task, mirror) as tree, Index.build(tree, tree / ".ncs") as index:
+                paths = [path for _, path in index.documents.files()[1]]
+                for tag in drawn(list(tags(tree, paths))):
+                    counts[tag.kind] += Counter(names=1, **ask(index, tag))
     return {"kinds": {kind: dict(counts[kind]) for kind in sorted(counts)}}
 
 

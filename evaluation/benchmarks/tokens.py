@@ -26,6 +26,7 @@ import subprocess
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from math import inf
 from pathlib import Path
@@ -92,9 +93,7 @@ def measure(data: Path, mirror: Path) -> Report:
     tasks = read(data, mirror)
     for task in tasks:
         right = right_functions(task)
-        with tempfile.TemporaryDirectory(prefix="ncs-tokens-") as folder:
-            tree = Path(folder) / task.repository.rpartition("/")[2]
-            check_out(task, mirror, tree)
+        with checked_out(task, mirror) as tree:
             Index.build(tree, tree / ".ncs").close()
             projects = Projects(Settings(roots=(tree,)))
             for query in task.corpus.queries:
@@ -142,15 +141,19 @@ def right_functions(task: RepoTask) -> dict[str, Right]:
     }
 
 
-def check_out(task: RepoTask, mirror: Path, tree: Path) -> None:
-    """The text files below the task's folder at its revision, on disk."""
+@contextmanager
+def checked_out(task: RepoTask, mirror: Path) -> Iterator[Path]:
+    """A folder with the text files below the task's folder at its revision, removed afterwards."""
     place = find_repository(task.repository, mirror)
     prefix = "" if task.root in (".", "") else f"{task.root}/"
     revision = task.revision if place.is_dir() else None
-    for file in walk([place], readable=lambda path: path.startswith(prefix), revision=revision):
-        target = tree / file.path.removeprefix(prefix)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(file.data)
+    with tempfile.TemporaryDirectory(prefix="ncs-bench-") as folder:
+        tree = Path(folder) / task.repository.rpartition("/")[2]
+        for file in walk([place], readable=lambda path: path.startswith(prefix), revision=revision):
+            target = tree / file.path.removeprefix(prefix)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(file.data)
+        yield tree
 
 
 def sides(tree: Path, projects: Projects) -> dict[str, Side]:

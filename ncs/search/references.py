@@ -29,7 +29,7 @@ from ncs.search.signals import IN_BODY
 from ncs.storage.arrays import both, distinct
 from ncs.storage.file_roles import OUTLINES, SOURCE, TEST
 from ncs.storage.filters import Filters, at_matching_location
-from ncs.storage.names import EXACT, FOLDED, PREFIX, Symbol, folded
+from ncs.storage.names import EXACT, FOLDED, PREFIX, Symbol, folded, innermost
 from ncs.text.declarations import declared_names
 from ncs.text.spelling import nearest_words
 from ncs.text.stems import stem_all
@@ -305,7 +305,8 @@ class NameSearch:
         rows = self._live(rows[~np.isin(rows, known)], allowed)
         notes = [f"only the first {MOST:,} of {len(rows):,} functions were read for uses without a call"]
         notes = notes if len(rows) > MOST else []
-        bare = len(defining) > 0 and not any(map(_scope, self._documents.locations(defining.tolist())))
+        places = self._documents.locations(defining.tolist())
+        bare = len(places) > 0 and not any(innermost(each.qualified_name) for each in places)
         first = rows[:MOST].tolist()
         pairs = zip(first, self._documents.documents(first), strict=True)
         return np.array([row for row, each in pairs if _passes_on(each, names, bare=bare)], np.int64), notes
@@ -325,7 +326,7 @@ class NameSearch:
         others = defining[~np.isin(defining, chosen)]
         if not name.qualifiers and not (name.path and len(others)):
             return rows, []
-        owners = {_scope(location) for location in self._documents.locations(chosen.tolist())}
+        owners = {innermost(location.qualified_name) for location in self._documents.locations(chosen.tolist())}
         owners = owners or set(name.qualifiers[-1:])
         at_home = np.isin(numbers[rows], numbers[chosen])
         if "" in owners or not owners:  # a function of a file
@@ -393,11 +394,6 @@ def _plain(name: str) -> str:
 def _own(location: Location) -> str:
     """The name without its scope."""
     return location.qualified_name.rpartition(".")[2]
-
-
-def _scope(location: Location) -> str:
-    """The innermost scope of a definition, "" for none."""
-    return location.qualified_name.rpartition(".")[0].rpartition(".")[2]
 
 
 def _fit(location: Location, asked: Sequence[str], *, declares: bool) -> int:

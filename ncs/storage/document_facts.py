@@ -13,7 +13,7 @@ from ncs.files import read_json
 from ncs.storage.documents import DocumentTable
 from ncs.storage.duplicates import Duplicates, NearDuplicates
 from ncs.storage.file_roles import OUTLINES, FileRoles, write_file_roles
-from ncs.storage.names import DECLARED, DEFINITIONS, USES, Definitions, DefinitionTable, NameUses, Uses
+from ncs.storage.names import DECLARED, DEFINITIONS, USES, Definitions, DefinitionTable, NameUses, Uses, innermost
 from ncs.storage.snapshot import Snapshot
 from ncs.storage.words import Words, WordTable
 from ncs.types import SECTION
@@ -67,7 +67,7 @@ def _called(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:
     """(row, name, innermost scope) of what has a name of its own."""
     for row, (name, qualified, kind) in enumerate(documents.names()):
         if kind not in NAMELESS:
-            yield row, name, qualified.rpartition(".")[0].rpartition(".")[2]
+            yield row, name, innermost(qualified)
 
 
 def _declared(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:

@@ -146,6 +146,11 @@ class Symbol:
     """False if recognized by a capital letter only: `how to restart an Activity`."""
 
 
+def innermost(qualified_name: str) -> str:
+    """The innermost scope of a qualified name, "" for none."""
+    return qualified_name.rpartition(".")[0].rpartition(".")[2]
+
+
 def folded(name: str) -> str:
     """A name without case and separators, equal for names that differ only in style.
 

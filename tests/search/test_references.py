@@ -180,10 +180,7 @@ def test_what_code_outside_functions_declares_is_defined_at_its_line(tmp_path: P
         "web/t.ts": "export const someSchema = object({\n  A_B: 1,\n});\nexport function size() {\n  return 1;\n}\n",
         "Main.java": "class Main {\n  { int x = 1; }\n}\n",
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    with Index.build(tmp_path, tmp_path / ".ncs", config=QUICK) as index:
+    with Index.build(gitrepo.write(tmp_path, files), tmp_path / ".ncs", config=QUICK) as index:
         (limit,) = definitions_of(index, "MAX_SIZE")["definitions"]
         assert (limit["kind"], limit["qualified_name"], limit["match"]) == ("declaration", "MAX_SIZE", "exact")
         assert (limit["start_line"], limit["end_line"]) == (3, 6)
@@ -205,10 +202,7 @@ def test_owners_and_copies_of_what_is_declared_are_told_apart(tmp_path: Path) ->
         "c.go": "package c\n\nconst (\n\tIdle State = iota\n\tBusy\n)\n\nvar Level LogLevel = 3\n",
         "d.ts": "import {\n  type ParseParams,\n} from './x';\nexport const SomeCode = 1;\n",
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    with Index.build(tmp_path, tmp_path / ".ncs", config=QUICK) as index:
+    with Index.build(gitrepo.write(tmp_path, files), tmp_path / ".ncs", config=QUICK) as index:
         (color,) = definitions_of(index, "Color.RED")["definitions"]
         assert (color["path"], color["start_line"], color["code"]) == ("a/one.py", 12, "    RED = 3")
         assert [(each["path"], each["start_line"]) for each in color["copies"]] == [("b/two.py", 8)]
