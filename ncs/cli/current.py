@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from ncs.storage.snapshot import Snapshot
 
 
-def open_current(index: Path | None, store: str | None, *, update: bool, build: bool, quiet: bool) -> Index:
+def open_current(
+    index: Path | None, store: str | None = None, *, update: bool = True, build: bool = False, quiet: bool
+) -> Index:
     """The index, open. update: take small changes of its sources in first; build: make one where there is none.
 
     A line says where it stays behind, or is of another work tree. Raises what `options.open_index` and a build raise.

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ncs.cli.paths import from_here
 from ncs.console import count, is_fancy, one_line, rich_console, say, show_json, show_text, visible
 from ncs.errors import BadInput, unknown
 from ncs.search.explain import query_lines, reasons_lines
-from ncs.search.highlight import (
-    around,
-    has_file_lines,
-    marked_lines,
-    marks,
-    name_marks,
-    name_position,
-    text_marks,
-    whole,
-)
+from ncs.search.highlight import has_file_lines, name_marks, name_position
 from ncs.search.locate_source import SourceLocator, locator_of
 from ncs.serve.terminal import (
     MARK,
     NAME_MARK,
     TAB,
+    Excerpt,
     copies_line,
-    explained_names,
     heading,
     light_background,
     place,
@@ -45,6 +36,8 @@ FORMATS = ("table", "plain", "json", "jsonl", "vimgrep", "paths")
 COLORS = ("auto", "always", "never")
 PLAIN_WIDTH = 80
 """Columns of explanations where stdout is not a terminal."""
+LISTS = ("copies", "near_copies")
+"""Keys of a hit with more places."""
 
 
 def choose_format(
@@ -65,16 +58,44 @@ def choose_format(
     return next(iter(requested.values()), "table" if is_fancy(color) else "plain")
 
 
+def from_here(path: Path) -> str:
+    """An absolute path relative to the working directory; as it is where they have only the root in common."""
+    here = Path.cwd()
+    return str(path) if path.parts[1:2] != here.parts[1:2] else os.path.relpath(path, here)
+
+
+def with_files(answer: Answer, snapshot: Snapshot, key: str) -> Answer:
+    """The answer with `file` beside each `path` of its hits: the file from here, None where it is not on disk.
+
+    key: of the hits.
+    """
+    locator = locator_of(snapshot)
+
+    def located(place: Mapping[str, Any]) -> dict[str, Any]:
+        file = locator.path_of(place["repository"], place["path"])
+        with_file: dict[str, Any] = {}
+        for name, value in place.items():
+            with_file[name] = [located(each) for each in value] if name in LISTS else value
+            if name == "path":
+                with_file["file"] = from_here(file) if file else None
+        return with_file
+
+    return {**answer, key: [located(hit) for hit in answer[key]]}
+
+
 def show(
-    answer: Answer, form: str, snapshot: Snapshot, *, code: bool = True, all_lines: bool = False,
+    answer: Answer, form: str, snapshot: Snapshot, *, key: str = "hits", code: bool = True, all_lines: bool = False,
     context: tuple[int, int] | None = None, color: str = "auto", quiet: bool = False,
 ) -> int:  # fmt: skip
-    """Print the hits; how many were printed. code=False: names and places only. all_lines: no excerpts. context: lines
-    before and after those that matter.
+    """Print the hits; how many were printed. key: theirs in the answer. code=False: names and places only. all_lines:
+    no excerpts. context: lines before and after those that matter.
     """
+    answer = with_files(answer, snapshot, key)
     if form == "json":
         show_json(answer)
-    elif form == "jsonl":
+        return len(answer[key])
+    answer = {**answer, "hits": answer[key]}
+    if form == "jsonl":
         for hit in answer["hits"]:
             show_json(hit, indent=None)
     elif form == "vimgrep":
@@ -88,9 +109,7 @@ def show(
     return len(answer["hits"])
 
 
-def show_plain(
-    answer: Answer, *, code: bool = True, all_lines: bool = False, context: tuple[int, int] | None = None
-) -> None:
+def show_plain(answer: Answer, *, code: bool, all_lines: bool, context: tuple[int, int] | None) -> None:
     """Text for pipes and files: no colors, nothing cut to a width."""
     if "explanation" in answer:
         show_text("\n".join(query_lines(answer, PLAIN_WIDTH)))
@@ -103,7 +122,7 @@ def show_plain(
         for line in reasons_lines(hit["explanation"], PLAIN_WIDTH, 3) if "explanation" in hit else ():
             print(one_line(line))
         if code and hit["code"]:
-            excerpt = _Excerpt(hit, visible(hit["code"].rstrip("\n")), all_lines, context)
+            excerpt = Excerpt(hit, visible(hit["code"].rstrip("\n")), all_lines, context)
             lines = excerpt.code.split("\n")
             for i, numbered in enumerate(excerpt.runs):
                 if i:
@@ -115,61 +134,31 @@ def show_plain(
             print()
 
 
-class _Excerpt:
-    """The lines of a hit's code that are shown."""
-
-    def __init__(self, hit: Mapping[str, Any], code: str, all_lines: bool, context: tuple[int, int] | None) -> None:
-        """context: lines before and after each marked one of the excerpt; of a regexp only its own are."""
-        self.code = code
-        self.words = marks(code, hit["marked"])
-        texts = hit.get("regexp_matches", ())
-        self.names = [*name_marks(code, explained_names(hit)), *text_marks(code, map(visible, texts))]
-        lines = code.count("\n") + 1
-        ranges = whole(code) if all_lines else hit["excerpt"]
-        if context and not all_lines:
-            shown = {at for start, end in ranges for at in range(start, end)}
-            matching = marked_lines(hit["code"], text_marks(hit["code"], texts))
-            marked = [at for at in matching or marked_lines(code, [*self.words, *self.names]) if at in shown]
-            ranges = around(marked, lines, *context) if marked else ranges
-        numbered = has_file_lines(hit)
-        self.runs = [
-            [(str(hit["start_line"] + at) if numbered else "", at) for at in range(first, end)] for first, end in ranges
-        ]
-        """Adjacent lines with their number in the file."""
-        remaining = lines - ranges[-1][1]
-        self.rest = count(remaining, "more line") if remaining else ""
-
-
 def show_table(
-    answer: Answer, snapshot: Snapshot, *, code: bool = True, all_lines: bool = False,
-    context: tuple[int, int] | None = None, color: str = "auto",
-) -> None:  # fmt: skip
+    answer: Answer, snapshot: Snapshot, *, code: bool, all_lines: bool, context: tuple[int, int] | None, color: str
+) -> None:
     """Print hits on a terminal: colored, at its width, with places as links and long lines of code cut."""
-    from socket import gethostname
-
     from rich.text import Text
 
-    console, host, locator = rich_console(color=color), gethostname(), locator_of(snapshot)
+    console, locator = rich_console(color=color), locator_of(snapshot)
     if "explanation" in answer:
         console.print(Text(visible("\n".join(query_lines(answer, console.width))), "dim"), end="\n\n")
     for hit in answer["hits"]:
-        path = locator.path_of(hit["repository"], hit["path"]) if console.is_terminal else None
-        _print_header(console, hit, link_to(path, hit["start_line"], host) if path else None)
+        _print_header(console, hit, link_to(hit, locator, console))
         if "explanation" in hit:
             console.print(Text(visible("\n".join(reasons_lines(hit["explanation"], console.width))), "dim"))
         if code and hit["code"]:
             shown = visible(hit["code"].rstrip("\n")).expandtabs(TAB)
-            _print_code(console, hit, _Excerpt(hit, shown, all_lines, context))
+            _print_code(console, hit, Excerpt(hit, shown, all_lines, context))
         console.print()
 
 
-def link_to(path: Path, line: int, host: str) -> str:
-    """file://host/path#line: a link that terminals open (OSC 8).
+def link_to(hit: Mapping[str, Any], locator: SourceLocator, console: Console) -> str | None:
+    """file://host/path#line of a hit, a link that terminals open (OSC 8); None elsewhere, and where it has no file."""
+    from socket import gethostname
 
-    >>> link_to(Path("/src/a b.py"), 7, "pc")
-    'file://pc/src/a%20b.py#7'
-    """
-    return f"{path.as_uri().replace('file://', f'file://{host}', 1)}#{line}"
+    path = locator.path_of(hit["repository"], hit["path"]) if console.is_terminal else None
+    return f"{path.as_uri().replace('file://', f'file://{gethostname()}', 1)}#{hit['start_line']}" if path else None
 
 
 def _print_header(console: Console, hit: Mapping[str, Any], link: str | None) -> None:
@@ -193,7 +182,7 @@ def _print_header(console: Console, hit: Mapping[str, Any], link: str | None) ->
         console.print(Text(f"    {line}", "dim"), overflow="fold")
 
 
-def _print_code(console: Console, hit: Mapping[str, Any], excerpt: _Excerpt) -> None:
+def _print_code(console: Console, hit: Mapping[str, Any], excerpt: Excerpt) -> None:
     """The lines that matter, with their numbers and marked words; long lines are cut, not wrapped."""
     from rich.style import Style
     from rich.text import Text
@@ -211,7 +200,7 @@ def _print_code(console: Console, hit: Mapping[str, Any], excerpt: _Excerpt) -> 
         console.print(Text(f"    {'':>{width}} ⋮ {excerpt.rest}", "dim"))
 
 
-def _highlight(excerpt: _Excerpt, language: str) -> list[Text]:
+def _highlight(excerpt: Excerpt, language: str) -> list[Text]:
     """All lines of the code in the colors of the terminal's own palette, with marked words."""
     from rich.syntax import Syntax
 
@@ -230,7 +219,7 @@ def show_paths(answer: Answer) -> None:
         print(one_line(path))
 
 
-def show_vimgrep(answer: Answer, snapshot: Snapshot, *, quiet: bool = False) -> int:
+def show_vimgrep(answer: Answer, snapshot: Snapshot, *, quiet: bool) -> int:
     """A line per hit whose file exists, or per use of a name in it; how many hits. The others are counted on stderr."""
     locator = locator_of(snapshot)
     found = [lines for hit in answer["hits"] if (lines := vimgrep_lines(hit, locator, answer.get("spelled", ())))]
@@ -242,11 +231,11 @@ def show_vimgrep(answer: Answer, snapshot: Snapshot, *, quiet: bool = False) -> 
     return len(found)
 
 
-def vimgrep_lines(hit: Mapping[str, Any], locator: SourceLocator, names: Sequence[str] = ()) -> list[str]:
+def vimgrep_lines(hit: Mapping[str, Any], locator: SourceLocator, names: Sequence[str]) -> list[str]:
     """path:line:column:text of a hit's name, or with `names` of each of its `lines`; the path is relative to the
     working directory, columns count bytes.
 
-    None where there is no file, and where its name would break the line or steer a terminal.
+    None of them where there is no file, and where its name would break the line or steer a terminal.
     """
     source = locator.locate(hit)
     if source is None or visible(str(source.path)) != str(source.path).replace("\n", ""):

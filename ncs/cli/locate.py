@@ -11,7 +11,6 @@ from typer import Argument, Option
 from ncs.cli import options
 from ncs.cli.current import open_current
 from ncs.cli.hits import choose_format, show
-from ncs.cli.paths import with_files
 from ncs.errors import SourceError
 from ncs.files import open_regular
 from ncs.search.question import MAX_QUERY
@@ -52,12 +51,11 @@ def locate(
 
     form = choose_format(form, as_json=as_json, jsonl=jsonl, paths=paths, color=color)
     text = _read(report)
-    with open_current(index, None, update=not no_update, build=False, quiet=quiet) as opened_index:
+    with open_current(index, update=not no_update, quiet=quiet) as opened_index:
         answer = locate(
             opened_index, text, k, language=languages, language_not=languages_not, repository=repository, path=path,
             glob=globs, no_tests=no_tests,
         )  # fmt: skip
-        answer = with_files(answer, opened_index.snapshot)
         count = show(answer, form, opened_index.snapshot, code=False, color=color, quiet=quiet)
         options.end(answer, count, quiet=quiet)
 

@@ -12,7 +12,6 @@ from typer import Argument, Option
 from ncs.cli import options
 from ncs.cli.current import open_current
 from ncs.cli.hits import choose_format, show
-from ncs.cli.paths import with_files
 from ncs.console import say
 from ncs.errors import BadInput
 from ncs.search.locate_source import locator_of, places_in
@@ -136,7 +135,7 @@ def similar(
     from ncs.answer import ask_similar
 
     form = choose_format(form, as_json=as_json, jsonl=jsonl, paths=paths, color=color)
-    with open_current(index, None, update=not no_update, build=False, quiet=quiet) as opened_index:
+    with open_current(index, update=not no_update, quiet=quiet) as opened_index:
         answer = ask_similar(
             opened_index, place, max(k, open_hit or k), language=languages, language_not=languages_not,
             repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests, regexp=regexp,
@@ -163,7 +162,6 @@ def _needs_code(form: str, no_code: bool, open_hit: int | None) -> bool:
 
 def _show(answer: Answer, index: Index, form: str, open_hit: int | None, *, quiet: bool, **how: Any) -> None:
     """Print the hits (how: as of `show`), or open one in an editor; then notes on stderr, and the exit status."""
-    answer = with_files(answer, index.snapshot)
     if open_hit is None:
         count = show(answer, form, index.snapshot, quiet=quiet, **how)
     else:

@@ -11,9 +11,8 @@ from typer import Argument, Option
 
 from ncs.cli import options
 from ncs.cli.current import open_current
-from ncs.cli.hits import choose_format, link_to, show
-from ncs.cli.paths import with_files
-from ncs.console import one_line, rich_console, show_json, show_text
+from ncs.cli.hits import choose_format, link_to, show, with_files
+from ncs.console import one_line, rich_console, show_text
 from ncs.search.highlight import name_marks
 from ncs.search.locate_source import locator_of
 from ncs.serve.terminal import MARK, TAB, copies_line, heading, place
@@ -55,19 +54,16 @@ def find_definitions(
     from ncs.answer import definitions_of
 
     form = choose_format(form, as_json=as_json, jsonl=jsonl, paths=paths)
-    with open_current(index, None, update=True, build=False, quiet=quiet) as opened_index:
+    with open_current(index, quiet=quiet) as opened_index:
         answer = definitions_of(
             opened_index, _name_in(opened_index, name), k, language=languages, language_not=languages_not,
             repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests,
             code=not no_code or form == "vimgrep",
         )  # fmt: skip
-        answer = with_files(answer, opened_index.snapshot, "definitions")
-        hits = {"query": name, "hits": answer["definitions"]}
-        if form == "json":
-            show_json(answer)
-        else:
-            show(hits, form, opened_index.snapshot, code=not no_code, all_lines=all_lines, quiet=quiet)
-        options.end(answer, len(answer["definitions"]), quiet=quiet)
+        count = show(
+            answer, form, opened_index.snapshot, key="definitions", code=not no_code, all_lines=all_lines, quiet=quiet
+        )
+        options.end(answer, count, quiet=quiet)
 
 
 def find_references(
@@ -95,20 +91,18 @@ def find_references(
     from ncs.answer import references_to
 
     form = choose_format(form, as_json=as_json, jsonl=jsonl, paths=paths)
-    with open_current(index, None, update=True, build=False, quiet=quiet) as opened_index:
+    with open_current(index, quiet=quiet) as opened_index:
         answer = references_to(
             opened_index, _name_in(opened_index, name), k, language=languages, language_not=languages_not,
             repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests,
             code=not no_code or form == "vimgrep",
         )  # fmt: skip
-        answer = with_files(answer, opened_index.snapshot, "references")
-        if form == "json":
-            show_json(answer)
-        elif form in ("jsonl", "vimgrep", "paths"):
-            show({**answer, "hits": answer["references"]}, form, opened_index.snapshot, quiet=quiet)
-        else:
+        if form in ("table", "plain"):
             _print_references(answer, opened_index.snapshot, colored=form == "table", lines=not no_code)
-        options.end(answer, len(answer["references"]), quiet=quiet)
+            count = len(answer["references"])
+        else:
+            count = show(answer, form, opened_index.snapshot, key="references", quiet=quiet)
+        options.end(answer, count, quiet=quiet)
 
 
 def _name_in(index: Index, name: str) -> str:
@@ -121,6 +115,7 @@ def _name_in(index: Index, name: str) -> str:
 
 def _print_references(answer: Answer, snapshot: Snapshot, *, colored: bool, lines: bool) -> None:
     """The uses by group; each function, and below it the lines with the name."""
+    answer = with_files(answer, snapshot, "references")
     write = _colored(snapshot, answer["spelled"]) if colored else _plain
     for number, (group, hits) in enumerate(groupby(answer["references"], itemgetter("group"))):
         write("\n" * (number > 0) + group, None, "")
@@ -137,18 +132,15 @@ def _plain(start: str, hit: Mapping[str, Any] | None, text: str) -> None:
 
 def _colored(snapshot: Snapshot, names: Sequence[str]) -> Callable[[str, Mapping[str, Any] | None, str], None]:
     """Prints on a terminal: places as links, names marked, at its width."""
-    from socket import gethostname
-
     from rich.style import Style
     from rich.text import Text
 
-    console, host, locator = rich_console(), gethostname(), locator_of(snapshot)
+    console, locator = rich_console(), locator_of(snapshot)
 
     def write(start: str, hit: Mapping[str, Any] | None, text: str) -> None:
         style = Style(bold=not text, dim=bool(text))
         if hit:
-            path = locator.path_of(hit["repository"], hit["path"]) if console.is_terminal else None
-            style = Style(color="green", link=link_to(path, hit["start_line"], host) if path else None)
+            style = Style(color="green", link=link_to(hit, locator, console))
         line = Text().append(start, style).append(text)
         for first, last in name_marks(text, names) if not hit else ():
             line.stylize(MARK, len(start) + first, len(start) + last)

@@ -365,8 +365,7 @@ class Publication:
     def before_commit(self, segments: Sequence[tuple[Path, int]], statistics: Path, tombstones: object) -> None:
         """Send new segments before anybody opens the index that has them; it is committed in any case."""
         with suppress(NcsError):  # no index yet, or no store that answers: `finish` sends, and reports the error
-            read_description(self._folder)
-            self._send(segments)
+            self._send(segments, read_description(self._folder).files)
 
     def finish(self) -> int:
         """Send missing segments of the committed index, and delete obsolete documents; how many were sent in all.
@@ -374,15 +373,14 @@ class Publication:
         Raises what `connected` raises, IndexBusy, and NcsError.
         """
         with open_writer(self._folder), Index.load(self._folder) as index:
-            self._send([(segment.path, segment.documents) for segment in index.snapshot.segments])
+            segments = [(segment.path, segment.documents) for segment in index.snapshot.segments]
+            self._send(segments, index.description.files)
             with connected(self._target) as client, store_errors(self._target):
                 _clean_up(client, self._target, index.snapshot)
         return self._n_sent
 
-    def _send(self, segments: Sequence[tuple[Path, int]]) -> None:
-        files = {}
-        with suppress(NcsError):
-            files = dict(read_description(self._folder).files)
+    def _send(self, segments: Sequence[tuple[Path, int]], files: Mapping[str, Mapping[str, Any]]) -> None:
+        """files: as of `segment_digest`."""
         dim = read_info(segments[0][0] / DENSE).dim
         with connected(self._target) as client, store_errors(self._target):
             collection = self._target.collection(dim)
@@ -408,9 +406,11 @@ class Publication:
             client.flush(collection, timeout=TIMEOUT)
 
     def _send_segment(self, client: Any, collection: str, path: Path, start: int, documents: int) -> None:
-        keys = _upsert(client, collection, segment_entities(path, start, documents))
-        for _ in self._track(keys, "documents to Milvus", total=documents - start, unit="documents"):
-            self._n_sent += 1
+        entities = segment_entities(path, start, documents)
+        tracked = self._track(entities, "documents to Milvus", total=documents - start, unit="documents")
+        while batch := list(islice(tracked, BATCH)):
+            client.upsert(collection, batch, timeout=TIMEOUT)
+            self._n_sent += len(batch)
         stored = _count(client, collection, path.name)
         if stored != documents:
             raise NcsError(
@@ -441,13 +441,6 @@ def _count(client: Any, collection: str, segment: str) -> int:
     """The number of documents of a segment in a loaded collection."""
     counts = client.query(collection, filter=key_range(segment), output_fields=["count(*)"], timeout=TIMEOUT)
     return int(counts[0]["count(*)"])
-
-
-def _upsert(client: Any, collection: str, entities: Iterator[dict[str, Any]]) -> Iterator[int]:
-    """Send them; the key of each document that was sent."""
-    while batch := list(islice(entities, BATCH)):
-        client.upsert(collection, batch, timeout=TIMEOUT)
-        yield from (each["key"] for each in batch)
 
 
 def _clean_up(client: Any, target: Target, snapshot: Snapshot) -> None:

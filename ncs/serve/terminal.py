@@ -1,4 +1,4 @@
-"""Hits as text for a terminal: their name, place and copies."""
+"""Hits as text for a terminal: their name, place and copies, and the lines of their code that are shown."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ncs.console import one_line
+from ncs.console import count, one_line, visible
 from ncs.search.explain import NAMES
+from ncs.search.highlight import around, has_file_lines, marked_lines, marks, name_marks, text_marks, whole
 from ncs.storage.file_roles import OUTLINES
 
 MAX_COPIES = 3
@@ -26,7 +27,7 @@ def light_background() -> bool:
 
 
 def place(hit: Mapping[str, Any]) -> str:
-    """path:line; the path opens from the working directory where `ncs.cli.paths` found its file, else it is
+    """path:line; the path opens from the working directory where `ncs.cli.hits` found its file, else it is
     repository/path.
     """
     return one_line(f"{hit.get('file') or '/'.join((hit['repository'], hit['path']))}:{hit['start_line']}")
@@ -57,6 +58,29 @@ def _places(label: str, copies: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"{label} " + ", ".join(place(copy) for copy in copies[:MAX_COPIES]) + more] if copies else []
 
 
-def explained_names(hit: Mapping[str, Any]) -> list[str]:
-    """The names that the explanation of a hit mentions; none where it has no explanation."""
-    return [used["name"] for used in hit.get("explanation", {}).get("names", ())[:NAMES]]
+class Excerpt:
+    """The lines of a hit's code that are shown."""
+
+    def __init__(
+        self, hit: Mapping[str, Any], code: str, all_lines: bool, context: tuple[int, int] | None = None
+    ) -> None:
+        """context: lines before and after each marked one of the excerpt; of a regexp only its own are."""
+        self.code = code
+        self.words = marks(code, hit["marked"])
+        explained = [used["name"] for used in hit.get("explanation", {}).get("names", ())[:NAMES]]
+        texts = hit.get("regexp_matches", ())
+        self.names = [*name_marks(code, explained), *text_marks(code, map(visible, texts))]
+        lines = code.count("\n") + 1
+        ranges = whole(code) if all_lines else hit["excerpt"]
+        if context and not all_lines:
+            shown = {at for start, end in ranges for at in range(start, end)}
+            matching = marked_lines(hit["code"], text_marks(hit["code"], texts))
+            marked = [at for at in matching or marked_lines(code, [*self.words, *self.names]) if at in shown]
+            ranges = around(marked, lines, *context) if marked else ranges
+        numbered = has_file_lines(hit)
+        self.runs = [
+            [(str(hit["start_line"] + at) if numbered else "", at) for at in range(first, end)] for first, end in ranges
+        ]
+        """Adjacent lines with their number in the file."""
+        remaining = lines - ranges[-1][1]
+        self.rest = count(remaining, "more line") if remaining else ""

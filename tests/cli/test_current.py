@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from ncs.build.update import catch_up
 from ncs.index import Index
 from ncs.sources import walk
 from ncs.storage.commit import open_writer
-from ncs.storage.freshness import SEEN, known_changes, state_of
+from ncs.storage.freshness import known_changes, state_of
 from ncs.storage.snapshot import SNAPSHOT, open_snapshot, read_description
 from tests import gitrepo
 from tests.command import invoke
@@ -91,20 +89,6 @@ def test_similar_functions_are_found_in_what_changed_just_before(project: Path) 
         assert run.returncode in (0, 1), run.stderr
         names = [hit["name"] for hit in json.loads(run.stdout)["hits"]]
         assert [name for name in names if name == "unlock_door"] == found
-
-
-def test_a_query_where_nothing_changed_imports_no_extraction_and_writes_nothing(project: Path) -> None:
-    program = (
-        "import sys; sys.argv = ['ncs', 'query', 'open door', '-q', '--json']\n"
-        "from ncs.cli.main import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "heavy = ('ncs.extract', 'ncs.build', 'ncs.sources')\n"
-        "print([name for name in heavy if name in sys.modules], file=sys.stderr)\n"
-    )
-    run = subprocess.run([sys.executable, "-c", program], cwd=project, capture_output=True, text=True, check=True)
-    assert run.stderr.strip() == "[]"
-    assert not (project / ".ncs" / SEEN).exists()
 
 
 def test_files_that_are_not_read_are_compared_once(project: Path) -> None:

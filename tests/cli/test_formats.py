@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from functools import partial
@@ -13,12 +15,14 @@ from typing import TypeAlias
 import pytest
 from rich.cells import cell_len
 
+from ncs.cli.hits import from_here
 from ncs.index import Index
 from tests import corpus, gitrepo
 from tests.command import invoke
 from tests.terminal import Terminal
 
-HIDE = "repos/app/src/Keyboards.java:11:24:    public static void hideSoftKeyboard(Activity activity) {"
+KEYBOARDS = "repos/app/src/Keyboards.java"
+HIDE = f"{KEYBOARDS}:11:24:    public static void hideSoftKeyboard(Activity activity) {{"
 LONG_FUNCTION = "def press_many_keys(keyboard, soft):\n" + "\n".join(f"    press_{i}(keyboard)" for i in range(40))
 LONG_FUNCTION += "\n    soft.hide(keyboard)\n" + "\n".join(f"    wait_{i}()" for i in range(20)) + "\n    return soft\n"
 HOSTILE = 'def clear_evil_screen():\n    return "\x1b[2J\x07"  # \u202e reversed\r\n'
@@ -49,12 +53,47 @@ def query(home: Path, monkeypatch: pytest.MonkeyPatch) -> Query:
     return partial(invoke, "query", "-k", "1", cwd=home, COLUMNS="80", TERM="xterm-256color")
 
 
+@pytest.mark.parametrize(
+    ("folder", "shown"),
+    [(".", KEYBOARDS), ("repos/app", "src/Keyboards.java"), ("repos/tools", "../app/src/Keyboards.java")],
+)
+@pytest.mark.parametrize("form", ["plain", "table", "vimgrep", "json"])
+def test_every_format_shows_a_path_that_opens_from_here(home: Path, folder: str, shown: str, form: str) -> None:
+    run = invoke("query", "hide soft keyboard", "-n", "1", "--format", form, cwd=home / folder)
+    assert run.returncode == 0
+    if form == "json":
+        (hit,) = json.loads(run.stdout)["hits"]
+        assert (hit["repository"], hit["path"], hit["file"]) == ("app", "src/Keyboards.java", shown)
+        (copy,) = hit["copies"]
+        assert (home / folder / copy["file"]).samefile(home / "repos/copy/src/Keyboards.java")
+    else:
+        assert f"{'' if form == 'vimgrep' else ' '}{shown}:11" in run.stdout
+    if form in ("plain", "table"):
+        assert f"also at {shown.replace('app', 'copy') if 'app' in shown else '../copy/' + shown}:11" in run.stdout
+
+
+def test_what_is_not_on_disk_keeps_the_path_of_its_repository(home: Path, tmp_path: Path) -> None:
+    run = invoke("query", "unique archived dock", "-n", "1", "--no-code", cwd=home)
+    assert run.stdout.split()[2] == "packed/dock.py:1"
+    (hit,) = json.loads(invoke("query", "unique archived dock", "-n", "1", "--json", cwd=home).stdout)["hits"]
+    assert hit["file"] is None
+    shutil.copytree(home / ".ncs", tmp_path / ".ncs")  # without its sources
+    run = invoke("query", "hide soft keyboard", "-n", "1", "--no-code", cwd=tmp_path)
+    assert " app/src/Keyboards.java:11 " in run.stdout
+
+
+def test_a_path_that_has_only_the_root_in_common_stays_absolute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/usr/lib")
+    assert from_here(Path("/usr/share/x.py")) == "../share/x.py"
+    assert from_here(Path("/home/me/x.py")) == "/home/me/x.py"
+
+
 def test_vimgrep_is_the_line_and_column_in_bytes_of_the_name_with_a_path_that_opens_from_here(
     query: Query, home: Path
 ) -> None:
     run = query("hide soft keyboard", "--format", "vimgrep")
     assert (run.returncode, run.stdout) == (0, HIDE + "\n")
-    line = (home / HIDE.partition(":")[0]).read_text(encoding="utf-8").split("\n")[10]
+    line = (home / KEYBOARDS).read_text(encoding="utf-8").split("\n")[10]
     assert line[23:].startswith("hideSoftKeyboard")
     assert query("count planks", "--format", "vimgrep").stdout == f"repos/tools/wide.js:1:25:{WIDE_LINE}"
 
@@ -74,19 +113,6 @@ def test_vimgrep_follows_a_function_that_has_moved_in_its_file(tmp_path: Path) -
     (tmp_path / "src" / "a.py").write_text("\n\n" + code)
     run = invoke("query", "open dock", "-k", "1", "--format", "vimgrep", "--functions-only", cwd=tmp_path)
     assert run.stdout == "src/a.py:4:5:def open_dock():\n"
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--json", "--jsonl"], "--json and --jsonl cannot be used together"),
-        (["--format", "plain", "--json"], "--format plain and --json cannot be used together"),
-        (["--format", "grep"], "no format 'grep'; choose from table, plain, json, jsonl, vimgrep, paths"),
-    ],
-)
-def test_two_formats_and_an_unknown_one_are_refused(query: Query, options: list[str], message: str) -> None:
-    run = query("x", *options)
-    assert (run.returncode, run.stderr) == (2, f"ncs: {message}\n")
 
 
 def test_a_table_into_a_pipe_has_no_escapes_and_80_columns(query: Query) -> None:

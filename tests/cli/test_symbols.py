@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,14 @@ def test_a_definition_is_shown_as_a_hit(home: Path) -> None:
     assert run.stdout == "1. View.pad  app/view.py:2  exact\n     2  def pad(self, n):\n     3      return n\n\n"
     assert invoke("def", "app/view.py::pad", cwd=home / "src").stdout == run.stdout  # a path from here
     assert invoke("def", "View", "--format", "vimgrep", cwd=home).stdout == "src/app/view.py:1:7:class View:\n"
+
+
+@pytest.mark.parametrize("command", ["def", "refs"])
+def test_vimgrep_without_a_file_on_disk_finds_nothing(home: Path, tmp_path: Path, command: str) -> None:
+    shutil.copytree(home / ".ncs", tmp_path / ".ncs")
+    run = invoke(command, "pad", "--format", "vimgrep", cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert "not in a file here" in run.stderr
 
 
 def test_forced_colors_mark_the_name(home: Path) -> None:

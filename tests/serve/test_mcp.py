@@ -87,12 +87,6 @@ ERRORS: dict[str, tuple[str, dict[str, object], str]] = {
     "few tokens": ("search_code", {"query": "x", "max_tokens": 3}, "max_tokens is 3; it must be at least 200"),
     "bad cursor": ("search_code", {"query": "x", "cursor": "../x"}, "cursor: "),
     "far page": ("search_code", {"query": "x", "cursor": "9999"}, "pages end at 1000; use a more precise query"),
-    "no language": (
-        "search_code",
-        {"query": "x", "language": "klingon"},
-        "no language 'klingon' in this index; choose from ",
-    ),
-    "no regexp": ("search_code", {"query": "x", "regexp": "("}, "no regular expression: '(' ("),
     "no tool": ("delete_everything", {}, "choose from search_code"),
     "no project": ("search_code", {"query": "x", "project": "mars"}, "choose from repos"),
     "outside": ("get_function", {"place": "../../../../etc/passwd:1"}, "outside the project"),

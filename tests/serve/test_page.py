@@ -283,8 +283,7 @@ def test_references_are_shown_below_their_hit_as_text_and_where_there_are_none_a
     answers = [
         (200, {"name": "hideSoftKeyboard", "references": found, "notes": ["one file is missing"]}),
         (200, {"name": "hideSoftKeyboard", "references": [], "notes": ["nothing found that uses hideSoftKeyboard"]}),
-        (404, {"error": {"code": "no_path", "message": "no such path", "remedy": "see /openapi.json"}}),
-    ]  # fmt: skip
+    ]
 
     def answer(route: Route) -> None:
         asked.append(parse_qs(urlsplit(route.request.url).query))
@@ -293,8 +292,7 @@ def test_references_are_shown_below_their_hit_as_text_and_where_there_are_none_a
 
     page = tab.page
     page.route("**/api/references*", answer)
-    tab.expected.append("404")
-    for said in ("2 places that use hideSoftKeyboard", "nothing found that uses hideSoftKeyboard", "Not available"):
+    for said in ("2 places that use hideSoftKeyboard", "nothing found that uses hideSoftKeyboard"):
         ask(tab, "hide soft keyboard")
         button = page.locator("article.hit").first.get_by_role("button", name="References")
         button.click()
@@ -310,7 +308,7 @@ def test_references_are_shown_below_their_hit_as_text_and_where_there_are_none_a
         button.click()
         shown.wait_for(state="detached")
     first = hits_of(tab, "hide soft keyboard")[0]
-    assert asked == 3 * [{"name": [first["qualified_name"]], "path": [first["path"]]}]
+    assert asked == 2 * [{"name": [first["qualified_name"]], "path": [first["path"]]}]
     assert page.evaluate("window.hacked") is None
 
 
@@ -367,7 +365,6 @@ def test_every_key_does_what_the_help_says(tab: Window) -> None:
     page.keyboard.press("Escape")
     until(page, CURRENT, 2)
     assert page.input_value("#q") == "hide soft keyboard"
-    tab.expected.append("404")  # of a server without references
     page.keyboard.press("r")
     page.wait_for_selector("section.references")
     page.keyboard.press("r")

@@ -459,7 +459,7 @@ def _definitions(project: Project, index: Index | None, arguments: FindDefinitio
     documents = [hit.document for hit in run_limited(scan, project.root, name, SCANNED)]
     own = (query_symbols(name) or [Symbol(name)])[-1].name
     found = [document for document in documents if folded(document.name) == folded(own)]
-    return Definitions([Definition(MATCHES[document.name != own], document) for document in found])
+    return Definitions([Definition(MATCHES[document.name != own], document) for document in found], [])
 
 
 def index_status(projects: Sequence[Project], arguments: IndexStatus) -> Page:

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,12 +25,11 @@ from ncs.console import count, one_line, visible
 from ncs.errors import NcsError
 from ncs.messages import NO_CODE
 from ncs.search.explain import query_lines, reasons_lines
-from ncs.search.highlight import has_file_lines, marks, name_marks, whole
 from ncs.search.locate_source import SourceLocator
 from ncs.search.rankers import DEFAULT_RANKER
 from ncs.serve.editors import open_in_editor
 from ncs.serve.live_index import LiveIndex
-from ncs.serve.terminal import NAME_MARK, TAB, copies_line, explained_names, heading, light_background, place
+from ncs.serve.terminal import NAME_MARK, TAB, Excerpt, copies_line, heading, light_background, place
 
 HITS = 20
 DEBOUNCE = 0.12
@@ -314,17 +314,17 @@ def _code(hit: Mapping[str, Any]) -> Content:
     if not hit["code"]:
         return Content(NO_CODE)
     text, n_hidden = _truncate(visible(hit["code"].rstrip("\n")).expandtabs(TAB))
+    excerpt = Excerpt(hit, text, all_lines=True)
     highlighted = highlight(text, language=hit["language"], tab_size=TAB)
-    for style, places in ((NAME_MARK, name_marks(text, explained_names(hit))), (MARK, marks(text, hit["marked"]))):
+    for style, places in ((NAME_MARK, excerpt.names), (MARK, excerpt.words)):
         for start, end in places:
             highlighted = highlighted.stylize(style, start, end)
     lines = highlighted.split("\n", allow_blank=True)
     width = len(str(hit["start_line"] + len(lines)))
-    numbers = [str(hit["start_line"] + i) if has_file_lines(hit) else "" for i in range(len(lines))]
     rows = [
-        Content.assemble((f"{numbers[at]:>{width}} ", "$text-muted"), lines[at])
-        for first, end in whole(text)
-        for at in range(first, end)
+        Content.assemble((f"{number:>{width}} ", "$text-muted"), lines[at])
+        for numbered in excerpt.runs
+        for number, at in numbered
     ]
     if n_hidden:
         rows.append(Content.styled(f"... {n_hidden} more lines", "$text-muted"))
@@ -352,8 +352,5 @@ def run(folder: Path, kind: type[SearchApp]) -> str | None:
 
     Raises what Index.load raises.
     """
-    searcher = Searcher(folder)
-    try:
+    with closing(Searcher(folder)) as searcher:
         return kind(searcher).run()
-    finally:
-        searcher.close()
