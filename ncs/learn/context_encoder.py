@@ -28,7 +28,7 @@ from ncs.files import map_array, save_array
 from ncs.learn.heads import attention, dense, layer_norm
 from ncs.learn.tfidf import unit_rows
 from ncs.learn.translation import READ
-from ncs.storage.arrays import starts_of_runs
+from ncs.storage.arrays import offsets_of, starts_of_runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -159,8 +159,7 @@ def distinct_words(stems: Ids, lengths: Ids, known: int) -> tuple[Ids, Ids, Ids]
     """
     n, width = lengths.shape
     cells = np.repeat(np.arange(n * width), lengths.ravel())  # the field of a function that a word is in
-    starts = np.concatenate([[0], np.cumsum(lengths.ravel())[:-1]])
-    kept = (stems >= 0) & (np.arange(len(stems)) - starts[cells] < LONGEST_FIELD)
+    kept = (stems >= 0) & (np.arange(len(stems)) - offsets_of(lengths.ravel())[cells] < LONGEST_FIELD)
     stems, cells = stems[kept].astype(np.int64), cells[kept]
     keys = cells * known + stems
     order = np.argsort(keys, kind="stable")

@@ -31,6 +31,7 @@ import numpy as np
 from ncs.errors import BadInput, NcsError
 from ncs.learn.tfidf import CHUNK
 from ncs.progress import Track, silent
+from ncs.storage.arrays import starts_of_runs
 from ncs.types import NCS_FIELDS
 from ncs.workers import TaskKilled, Workers
 
@@ -83,8 +84,8 @@ def train(
     with TemporaryDirectory(prefix="fasttext-", dir=folder) as name:
         room = Path(name)
         spelling = [word.encode() for word in vocabulary]
-        models = {}
-        for number, dim in enumerate(_dims(config.dim, 1 if pretrained else MODELS)):
+        models, parts = {}, np.array_split(np.arange(config.dim), 1 if pretrained else min(MODELS, config.dim))
+        for number, dim in enumerate(map(len, parts)):
             models[own := room / str(number)] = part = replace(config, dim=dim, seed=config.seed + number)
             own.mkdir()
             _write_first_vectors(own / FIRST, np.flatnonzero(frequent).tolist(), spelling, pretrained, part)
@@ -104,11 +105,6 @@ def train(
     return vectors, tuple(notes)
 
 
-def _dims(dim: int, models: int) -> list[int]:
-    """The dimensions of each model, of at least one."""
-    return [len(part) for part in np.array_split(np.arange(dim), min(models, dim))]
-
-
 def _sentences(words: WordTable, keep: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
     """(ids, offsets) of chunks of documents, without words not to keep and without immediate repetitions.
 
@@ -119,8 +115,7 @@ def _sentences(words: WordTable, keep: NDArray[np.bool_]) -> Iterator[tuple[NDAr
         ids, offsets = words.select_rows(NCS_FIELDS, learned)
         rows = np.repeat(np.arange(len(learned)), np.diff(offsets))[keep[ids]]
         ids = ids[keep[ids]]
-        first = np.ones(len(ids), np.bool_)
-        first[1:] = (ids[1:] != ids[:-1]) | (rows[1:] != rows[:-1])
+        first = starts_of_runs(rows * len(keep) + ids)
         yield ids[first], np.searchsorted(rows[first], np.arange(len(learned) + 1))
 
 

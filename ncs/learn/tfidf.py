@@ -99,13 +99,9 @@ def tfidf(words: WordTable, idf: NDArray[np.float32], start: int, stop: int) -> 
     return matrix
 
 
-def center(chunks: Iterator[Matrix], mean: Matrix) -> Iterator[Matrix]:
+def center(vectors: Matrix, mean: Matrix) -> Matrix:
     """Unit vectors with the mean of all documents taken out, unit again; zero rows stay zero."""
-    for vectors in chunks:
-        empty = ~vectors.any(axis=1)
-        moved = vectors - mean
-        moved[empty] = 0
-        yield unit_rows(moved)
+    return unit_rows(np.where(vectors.any(axis=1, keepdims=True), vectors - mean, 0))
 
 
 def unit_rows(vectors: Matrix) -> Matrix:

@@ -25,7 +25,7 @@ import numpy as np
 
 from ncs.files import map_array, read_json, save_array
 from ncs.learn.tfidf import CHUNK, term_counts
-from ncs.storage.arrays import are_below, are_offsets
+from ncs.storage.arrays import are_below, are_offsets, offsets_of, split
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
@@ -169,10 +169,10 @@ class TranslatedFunctions:
 
         if len(self.impacts) == 1 or not len(rows):
             return self.impacts[0][rows]
-        starts = np.cumsum([0, *(part.shape[0] for part in self.impacts)])
-        segment = np.searchsorted(starts, rows, side="right") - 1
-        parts = [self.impacts[number][rows[segment == number] - starts[number]] for number in np.unique(segment)]
-        return vstack(parts, format="csr")[np.argsort(np.argsort(segment, kind="stable"))]
+        firsts = offsets_of(np.array([part.shape[0] for part in self.impacts]))[:-1]
+        parts = ((at, self.impacts[number][local]) for number, at, local in split(firsts, rows))
+        places, impacts = zip(*parts, strict=True)
+        return vstack(impacts, format="csr")[np.argsort(np.concatenate(places))]
 
     def z_scores(self, ids: Sequence[int], impacts: Any) -> Scores:
         """Standard deviations, [n], that these impacts, CSR [n, V], score above all functions; 0 without tokens."""

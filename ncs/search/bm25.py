@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker
@@ -35,8 +35,7 @@ class Bm25Ranker(Ranker):
         self, name: str = "bm25", *, weights: Mapping[Field, float] = WEIGHTS, k1: float = 1.2, b: float = 0.75
     ) -> None:
         self.name = name
-        self.weights, self.k1, self.b = dict(weights), k1, b
-        self.config = {"weights": self.weights, "k1": k1, "b": b}
+        self.config: Mapping[str, Any] = {"weights": dict(weights), "k1": k1, "b": b}
 
     def fit(
         self,
@@ -46,27 +45,21 @@ class Bm25Ranker(Ranker):
         *,
         track: Track = silent,
     ) -> None:
-        """Build postings."""
-        self.postings = build(words, weights=self.weights, k1=self.k1, b=self.b, track=track)
+        self.postings = build(words, **self.config, track=track)
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows that have a word of the query, by (-score, row); raises BadInput for k < 1."""
         return self.postings.search(self.query_words(text), k, allowed=allowed)
 
     def internals(self) -> Internals:
-        """Postings."""
         return Internals(postings=self.postings)
 
     def save(self, statistics: Path, segment: Path) -> None:
-        """Term statistics and postings."""
         self.postings.save(statistics, segment, self.name)
 
     def extend(self, statistics: Path, segment: Path, words: WordTable, documents: DocumentTable) -> None:
-        """Postings of a new segment."""
         terms = TermStatistics.load(statistics / self.name)
-        postings = build(words, weights=self.weights, k1=self.k1, b=self.b, statistics=terms)
-        postings.tables[0].save(segment / self.name)
+        build(words, **self.config, statistics=terms).tables[0].save(segment / self.name)
 
     def load(self, snapshot: Snapshot) -> None:
-        """Raises IndexDamaged for damaged files."""
         self.postings = Postings.open(snapshot, self.name)

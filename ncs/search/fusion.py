@@ -53,7 +53,6 @@ class RrfRanker(Ranker):
         self.config = {"parts": self.parts, "constant": constant, "depth": depth}
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
-        """The best k rows of the fused rankings, by (-score, row); raises BadInput for k < 1."""
         return self.rank(text, k, allowed=allowed).hits
 
     def rank(

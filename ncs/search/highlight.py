@@ -88,17 +88,16 @@ def name_marks(code: str, names: Iterable[str]) -> list[tuple[int, int]]:
 
 
 def excerpt(
-    code: str, language: str, name: str, weights: Mapping[str, float], first: Sequence[int] = (),
-    most: int = EXCERPT_LINES,
-) -> list[tuple[int, int]]:  # fmt: skip
+    code: str, language: str, name: str, weights: Mapping[str, float], first: Sequence[int] = ()
+) -> list[tuple[int, int]]:
     """The lines of a function or class to show: ranges of 0-based lines of its code, ends excluded.
 
     name: whose line is the signature. weights: of stems of the query. first: lines that are shown before those of
-    words. At most `most` lines; what is only slightly longer is shown whole.
+    words. At most EXCERPT_LINES; what is only slightly longer is shown whole.
     """
     lines = code.rstrip("\n").split("\n")
     content = whole(code)
-    if sum(end - start for start, end in content) <= most + 3:
+    if sum(end - start for start, end in content) <= EXCERPT_LINES + 3:
         return content
     signature = name_position(lines, name)[0]
     in_code, in_comments, comments = _words_of_lines(code, language, weights)
@@ -113,18 +112,18 @@ def excerpt(
             order.append(best)
             covered |= of[best]
     more = sorted(in_code, key=lambda line: (-fsum(weights[each] for each in in_code[line]), line))
-    shown = {0, signature, *order[: most - 2]}
-    shown_whole = {line for start, end in content for line in range(start, end)} - comments
+    shown = {0, signature, *order[: EXCERPT_LINES - 2]}
+    shown_whole = {line for start, end in content for line in range(start, end) if lines[line].strip()} - comments
     for around in [(signature + 1, signature + 2), *((line - 1, line + 1) for line in order)]:
         new = shown_whole.intersection(around) - shown
-        if len(shown | new) <= most:
+        if len(shown | new) <= EXCERPT_LINES:
             shown |= new
     for line in more:
         new = {line, *shown_whole.intersection((line - 1, line + 1))}
-        if len(shown | new) <= most:
+        if len(shown | new) <= EXCERPT_LINES:
             shown |= new
     if not present and not order:
-        shown.update(sorted(shown_whole)[:most])
+        shown.update(sorted(shown_whole)[:EXCERPT_LINES])
     return _ranges(sorted(shown))
 
 

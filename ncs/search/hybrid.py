@@ -37,7 +37,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -47,7 +47,7 @@ from ncs.learn.confidence import FEATURES, MODEL, load_weights
 from ncs.learn.general import GeneralScorer, general_head
 from ncs.search import signals
 from ncs.search.phrases import PhraseSearch
-from ncs.search.question import MIN_MESSAGE, PROSE, SPELLING, Expansion, Intent, Kind, asks_where, expand, read_intent
+from ncs.search.question import MIN_MESSAGE, PROSE, SPELLING, Kind, asks_where, expand, read_intent
 from ncs.search.rankers import HEAD, Ranker, nearest
 from ncs.search.ranking import Internals, QueryAnalysis, Ranking
 from ncs.search.traces import Files, read_trace
@@ -150,8 +150,7 @@ class Parts:
     head: UnifRanker | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(NamedTuple):
     """Rows and their scores, [n] each: lexical, of which `spelling` from other spellings; meaning, the cosine; head,
     the value by a learned head.
     """
@@ -164,8 +163,7 @@ class Candidates:
 
     def at(self, positions: NDArray[np.int64]) -> Candidates:
         """Some of them, in this order."""
-        scores = (column[positions] for column in (self.lexical, self.spelling, self.meaning, self.head))
-        return Candidates(self.rows[positions], *scores)
+        return Candidates(self.rows[positions], *(column[positions] for column in self[1:]))
 
     def base(self, meaning: float, head: float = 0.0) -> Scores:
         """The score by words, vectors and head alone, [n]; lexical scores are divided by the best one."""
@@ -180,6 +178,9 @@ class HybridRanker(Ranker):
     """
 
     OPTIONS = tuple(each.name for each in (*fields(Weights), *fields(Settings)))
+    open_parts: Parts
+    _snapshot: Snapshot
+    _facts: DocumentFacts
 
     def __init__(self, name: str = "hybrid", **options: Any) -> None:
         self.name, self.parts = name, ("bm25", "ncs_centred")
@@ -187,18 +188,10 @@ class HybridRanker(Ranker):
         self._given = {weight: value for weight, value in weights.items() if value is not None}
         self.weights, self.settings = Weights(**self._given), Settings(**options)
         self.config = {**asdict(self.weights), **asdict(self.settings)}
-        self._snapshot: Snapshot | None = None
-        self._facts: DocumentFacts | None = None
-        self._open: Parts | None = None
-
-    @property
-    def open_parts(self) -> Parts:
-        """The parts; raises BadInput before they are open."""
-        return self._ready(self._open)
 
     @cached_property
     def _files(self) -> Files:
-        return Files(self._ready(self._snapshot))
+        return Files(self._snapshot)
 
     def load(self, snapshot: Snapshot) -> None:
         """Open the facts, and take the weights of this index where none were given: `meaning` depends on its size."""
@@ -218,16 +211,14 @@ class HybridRanker(Ranker):
         self.parts = ("bm25", "ncs_centred", *([HEAD] if self.weights.head else []))
 
     def compose(self, rankers: Sequence[Ranker]) -> None:
-        """Take the open parts."""
         lexical, dense, *heads = rankers
-        lexical, dense, facts = cast("Bm25Ranker", lexical), cast("NcsRanker", dense), self._ready(self._facts)
+        lexical, dense, facts = cast("Bm25Ranker", lexical), cast("NcsRanker", dense), self._facts
         general = None
         if self.weights.general:
             general = GeneralScorer(general_head(), facts.words, lexical.postings.statistics.mean_length)
-        self._open = Parts(lexical, dense, facts, general, cast("UnifRanker", heads[0]) if heads else None)
+        self.open_parts = Parts(lexical, dense, facts, general, cast("UnifRanker", heads[0]) if heads else None)
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
-        """The best k rows, by (-score, row); raises BadInput for k < 1."""
         return self.rank(text, k, allowed=allowed, fold=True).hits
 
     def rank(
@@ -252,7 +243,7 @@ class HybridRanker(Ranker):
             text = trace.message if len(frames) and trace.message else text
         intent = read_intent(text, facts.languages)
         intent = replace(intent, kind="message", phrases=()) if len(frames) else intent
-        weights, settings = of_kind(self.weights, self.settings, intent.kind)
+        _, settings = of_kind(self.weights, self.settings, intent.kind)
         postings = parts.lexical.postings
         known = parts.general.head.stems.__contains__ if parts.general else None
         expansion = expand(
@@ -260,26 +251,23 @@ class HybridRanker(Ranker):
             known=known, longer=facts.words.vocabulary.longer,
         )  # fmt: skip
         intent = intent.corrected(expansion.corrections)
-        analysis = QueryAnalysis(
-            intent, expansion, postings.idf(list(intent.words)), facts.file_roles.count_code(), title
-        )
+        idf = postings.idf(list(intent.words))
+        analysis = QueryAnalysis(text, intent, expansion, idf, facts.file_roles.count_code(), title)
         sections = facts.file_roles.sections
         code = allowed if sections is None else both(allowed, ~sections)
-        phrases = PhraseSearch(intent.phrases, self._ready(self._snapshot))
+        phrases = PhraseSearch(intent.phrases, self._snapshot)
         named = np.concatenate([frames, phrases.rows(postings, code)])
-        pool = find_candidates(parts, intent, expansion, max(n, CANDIDATES), weights=weights, named=named, allowed=code)
+        pool = self.find_candidates(analysis, max(n, CANDIDATES), named, code)
         ranking, answer = Ranking([], []), -1
         if len(pool.rows):
-            ranking = self._score_signals(analysis, pool, text, frames, phrases, weights, settings)
-        prose = np.zeros(0, np.bool_) if sections is None else sections if allowed is None else allowed & sections
-        if prose.any():
+            ranking = self._score_signals(analysis, pool, frames, phrases)
+        prose = None if sections is None else both(allowed, sections)
+        if prose is not None and prose.any():
             best = float(pool.lexical.max(initial=0))
-            pool = find_candidates(
-                parts, intent, expansion, max(n, SECTIONS), weights=weights, named=phrases.rows(postings, prose),
-                allowed=prose, dense=not ranking.rows,
-            )  # fmt: skip
+            named = phrases.rows(postings, prose)
+            pool = self.find_candidates(analysis, max(n, SECTIONS), named, prose, dense=not ranking.rows)
             if len(pool.rows):
-                ranking = self._with_sections(ranking, best, analysis, pool, text, phrases, weights, settings)
+                ranking = self._with_sections(ranking, best, analysis, pool, phrases)
                 answer = -1 if asks_where(text) else self._answer(ranking, analysis, prose)
         if ranking.rows:
             ranking = replace(ranking, folded=fold and settings.fold)
@@ -302,15 +290,40 @@ class HybridRanker(Ranker):
 
         return report_title(text)
 
+    def find_candidates(
+        self, analysis: QueryAnalysis, n: int, named: Rows, allowed: Mask | None, *, dense: bool = True
+    ) -> Candidates:
+        """Candidates by ascending row: the best n by all parts together, definitions of query symbols, and those that
+        are named: the frames of a trace, and what has a phrase. dense=False retrieves by words only.
+        """
+        parts, intent, expansion = self.open_parts, analysis.intent, analysis.expansion
+        weights, _ = of_kind(self.weights, self.settings, intent.kind)
+        words, postings, vectors, head = " ".join(intent.words), parts.lexical.postings, parts.dense.vectors, parts.head
+        query, counts, depth = parts.dense.encoder.query(words), expansion.counts, max(n, DEPTH)
+        near_rows = [row for row, _ in nearest(vectors, query, depth, allowed=allowed)] if dense else []
+        head_query = head.query_vector(words) if head else query
+        if head and dense:
+            near_rows += [row for row, _ in nearest(head.vectors, head_query, depth, allowed=allowed)]
+        best = np.concatenate([postings.top_rows(counts, depth, allowed=allowed)[0], np.array(near_rows, np.int64)])
+        defining = [named, *(parts.facts.definitions.match(symbol, allowed=allowed)[0] for symbol in intent.symbols)]
+        rows = distinct(np.concatenate([best, *defining]))
+        candidates = Candidates(
+            rows,
+            postings.scores(counts, rows),
+            postings.scores(expansion.other_spellings, rows),
+            vectors.similarities(query, rows).astype(np.float64),
+            np.maximum(0.0, head.z_scores(head_query, rows, words)) / FAR if head else np.zeros(len(rows)),
+        )
+        retrieved = candidates.at(np.flatnonzero(are_in(rows, best)))
+        selected = top_rows(retrieved.rows, retrieved.base(weights.meaning, weights.head), n)[0]
+        return candidates.at(np.flatnonzero(are_in(rows, np.concatenate([selected, *defining]))))
+
     def _score_signals(
         self,
         analysis: QueryAnalysis,
         pool: Candidates,
-        text: str,
         frames: Rows,
         phrases: PhraseSearch,
-        weights: Weights,
-        settings: Settings,
         best: float = 0.0,
         evidence: Evidence | None = None,
     ) -> Ranking:
@@ -319,6 +332,7 @@ class HybridRanker(Ranker):
         best, evidence: the best score by words, and evidence of others; by default those of the candidates.
         """
         parts, facts = self.open_parts, self.open_parts.facts
+        weights, settings = of_kind(self.weights, self.settings, analysis.intent.kind)
         base = pool.base(weights.meaning)  # without the head, whose top documents are too alike to vote
         order = np.argsort(-base, kind="stable")
         pool, base, best = pool.at(order), base[order], max(best or float(pool.lexical.max()), 1e-9)
@@ -331,7 +345,7 @@ class HybridRanker(Ranker):
             stem: weight * parts.lexical.postings.idf_of(stem) / settings.spelling
             for stem, weight in analysis.expansion.other_spellings.items()
         }
-        name, tokens = signals.name_overlap(words, stems, rows, idf, spellings), tokenize(text)
+        name, tokens = signals.name_overlap(words, stems, rows, idf, spellings), tokenize(analysis.text)
         name = np.maximum(name, signals.declared_overlap(facts.definitions, intent, rows, idf))
         directed = name + signals.DIRECTION * signals.name_direction(words, stems, rows, tokens)
         features = {
@@ -401,27 +415,16 @@ class HybridRanker(Ranker):
         return ranking
 
     def _with_sections(
-        self,
-        ranking: Ranking,
-        best: float,
-        analysis: QueryAnalysis,
-        pool: Candidates,
-        text: str,
-        phrases: PhraseSearch,
-        weights: Weights,
-        settings: Settings,
+        self, ranking: Ranking, best: float, analysis: QueryAnalysis, pool: Candidates, phrases: PhraseSearch
     ) -> Ranking:
         """The ranking of code, perhaps empty, and sections of prose. best: the best score of code by words."""
-        settings = replace(settings, outline=1.0)
         in_words = analysis.intent.kind in ("how-to", "keywords")  # docs/manual.pdf in a message asks for nothing
         words = analysis.intent.words if in_words else ()
-        pool = replace(pool, lexical=np.minimum(pool.lexical, best or np.inf))
-        sections = self._score_signals(
-            analysis, pool, text, np.zeros(0, np.int64), phrases, weights, settings, best, ranking.evidence
-        )
+        pool = pool._replace(lexical=np.minimum(pool.lexical, best or np.inf))
+        sections = self._score_signals(analysis, pool, np.zeros(0, np.int64), phrases, best, ranking.evidence)
         roles = self.open_parts.facts.file_roles.roles_of(np.array(sections.rows, np.int64))
-        factor = signals.section_factors(roles, words, settings.section)
-        sections = replace(sections, factors={**sections.factors, "role": np.ones(len(roles)), "section": factor})
+        factor, ones = signals.section_factors(roles, words, self.settings.section), np.ones(len(roles))
+        sections = replace(sections, factors={**sections.factors, "role": ones, "outline": ones, "section": factor})
         code = replace(ranking, factors={**ranking.factors, "section": np.ones(len(ranking.rows))})
         return sections if not code.rows else code.joined(sections)
 
@@ -442,7 +445,6 @@ class HybridRanker(Ranker):
         return best if asks and has >= ANSWERS * sum(idf.values()) and near >= NEAR else -1
 
     def internals(self) -> Internals:
-        """All of its parts."""
         parts, weights = self.open_parts, self.weights
         postings, dense = parts.lexical.postings, parts.dense
         return Internals(postings, dense.encoder, dense.vectors, parts.facts, weights.title, parts.general)
@@ -466,41 +468,6 @@ def meaning_weight(documents: int) -> float:
     [0.32, 0.52, 0.76]
     """
     return min(1.0, max(0.1, 0.15 * math.log10(max(1, documents)) - 0.05))
-
-
-def find_candidates(
-    parts: Parts,
-    intent: Intent,
-    expansion: Expansion,
-    n: int,
-    *,
-    weights: Weights,
-    named: Rows,
-    allowed: Mask | None = None,
-    dense: bool = True,
-) -> Candidates:
-    """Candidates by ascending row: the best n by all parts together, definitions of query symbols, and those that are
-    named: the frames of a trace, and what has a phrase. dense=False retrieves by words only.
-    """
-    words, postings, vectors, head = " ".join(intent.words), parts.lexical.postings, parts.dense.vectors, parts.head
-    query, counts, depth = parts.dense.encoder.query(words), expansion.counts, max(n, DEPTH)
-    near_rows = [row for row, _ in nearest(vectors, query, depth, allowed=allowed)] if dense else []
-    head_query = head.query_vector(words) if head else query
-    if head and dense:
-        near_rows += [row for row, _ in nearest(head.vectors, head_query, depth, allowed=allowed)]
-    best = np.concatenate([postings.top_rows(counts, depth, allowed=allowed)[0], np.array(near_rows, np.int64)])
-    defining = [named, *(parts.facts.definitions.match(symbol, allowed=allowed)[0] for symbol in intent.symbols)]
-    rows = distinct(np.concatenate([best, *defining]))
-    candidates = Candidates(
-        rows,
-        postings.scores(counts, rows),
-        postings.scores(expansion.other_spellings, rows),
-        vectors.similarities(query, rows).astype(np.float64),
-        np.maximum(0.0, head.z_scores(head_query, rows, words)) / FAR if head else np.zeros(len(rows)),
-    )
-    retrieved = candidates.at(np.flatnonzero(are_in(rows, best)))
-    selected = top_rows(retrieved.rows, retrieved.base(weights.meaning, weights.head), n)[0]
-    return candidates.at(np.flatnonzero(are_in(rows, np.concatenate([selected, *defining]))))
 
 
 def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float, answer: int = -1) -> Ranking:

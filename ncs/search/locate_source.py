@@ -82,12 +82,10 @@ class SourceLocator:
                     found[repository, ""] = None
                 elif path.is_relative_to(folder):
                     inside = path.relative_to(folder).as_posix()
-                    files, below = (
-                        table.texts.id(json.dumps(inside)),
-                        table.texts.starting(f"{json.dumps(inside)[:-1]}/"),
-                    )
+                    spelled = json.dumps(inside)
+                    itself, below = table.texts.id(spelled), table.texts.starting(f"{spelled[:-1]}/")
                     paths = table.path[live & (table.repository == table.repository[file])]
-                    if np.any((paths == files) | ((paths >= below.start) & (paths < below.stop))):
+                    if np.any((paths == itself) | ((paths >= below.start) & (paths < below.stop))):
                         found[repository, inside] = None
         return list(found)
 

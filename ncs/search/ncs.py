@@ -79,8 +79,8 @@ class NcsRanker(Ranker):
         tracked = track([*starts] * passes, self.name, total=passes * len(starts), unit="chunks")
         chunks = encoder.chunks(words, tracked)
         if self.centre:
-            self._mean = _mean(chunks, words, dim)
-            chunks = center(chunks, self._mean)
+            self._mean = mean = _mean(chunks, words, dim)
+            chunks = (center(vectors, mean) for vectors in chunks)
         self.encoder = encoder
         self.vectors = Vectors([VectorIndex.build(chunks, dim, kind=choose_kind(self._choice, len(words)))])
 
@@ -96,7 +96,6 @@ class NcsRanker(Ranker):
         return tokenize(text) if self.stop_words else super().query_words(text)
 
     def internals(self) -> Internals:
-        """Word vectors and document vectors."""
         return Internals(encoder=self.encoder, vectors=self.vectors)
 
     def save(self, statistics: Path, segment: Path) -> None:
@@ -113,7 +112,7 @@ class NcsRanker(Ranker):
         words = words.renumbered(encoder.vocabulary)
         chunks = encoder.chunks(words, range(0, len(words), CHUNK))
         if mean is not None:
-            chunks = center(chunks, mean)
+            chunks = (center(vectors, mean) for vectors in chunks)
         dim = encoder.vectors.shape[1]
         Vectors([VectorIndex.build(chunks, dim, kind=choose_kind(self._choice, len(words)))]).save(segment / self.name)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,15 +36,10 @@ def places(text: str, phrase: str) -> Iterator[int]:
     >>> [list(places(text, "No such")) for text in texts], list(places("noSuchOption", "such"))
     ([[5], [], [], []], [2])
     """
-    lower = text.lower()
-    for match in _pattern(phrase.lower()).finditer(lower if len(lower) == len(text) else text):
+    lower, pattern = text.lower(), _GAP.join(map(re.escape, phrase.lower().split()))
+    for match in re.finditer(pattern, lower if len(lower) == len(text) else text):
         if _is_edge(text, match.start()) and _is_edge(text, match.end()):
             yield match.start()
-
-
-@lru_cache(100)
-def _pattern(phrase: str) -> re.Pattern[str]:
-    return re.compile(_GAP.join(map(re.escape, phrase.split())))
 
 
 def _is_edge(text: str, at: int) -> bool:

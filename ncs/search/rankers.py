@@ -6,7 +6,7 @@ import importlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ncs.storage.words import WordTable
     from ncs.types import Document, Mask, Matrix
 
-T = TypeVar("T")
 BATCH = 1000
 """Documents read at a time."""
 
@@ -45,7 +44,8 @@ class Ranker:
     """Names of the rankers that it is made of."""
     signal: str = ""
     """The signal that its scores are; explanations know `lexical` and `meaning`."""
-    _composed: Sequence[Ranker] | None = None
+    composed: Sequence[Ranker]
+    """Its open parts, in their order, from `compose` on."""
     can_extend: bool = True
     """Whether `extend` works; otherwise an update is a build."""
 
@@ -92,19 +92,8 @@ class Ranker:
         """Open what `save` and `extend` wrote, memory-mapped; raises IndexDamaged, or BadInput if it was not built."""
 
     def compose(self, rankers: Sequence[Ranker]) -> None:
-        """Take its open parts, in their order."""
-        self._composed = rankers
-
-    @property
-    def composed(self) -> Sequence[Ranker]:
-        """Its open parts; raises BadInput before `compose`."""
-        return self._ready(self._composed)
-
-    def _ready(self, value: T | None) -> T:
-        """A value that `fit`, `load` or `compose` sets."""
-        if value is None:
-            raise BadInput(f"ranker {self.name!r} is empty; call fit or load first")
-        return value
+        """Take its open parts."""
+        self.composed = rankers
 
     def _save_config(self, statistics: Path) -> Path:
         """The folder of its statistics, with config.json."""

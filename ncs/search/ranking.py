@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueryAnalysis:
-    """A query as the default ranker reads it. idf: stem -> idf of the intent's words; documents: number searched.
-    title: of a report, of which nothing else is read.
+    """A query as the default ranker reads it. text: what is read of it, the title of a report or the message of a
+    trace; idf: stem -> idf of the intent's words; documents: number searched; title: of a report.
     """
 
+    text: str
     intent: Intent
     expansion: Expansion
     idf: Mapping[str, float]

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import reduce
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -96,22 +97,20 @@ class Reference(NamedTuple):
     group: str
 
 
-@dataclass(slots=True)
-class Definitions:
+class Definitions(NamedTuple):
     """The definitions of a name, and sentences about them."""
 
     found: list[Definition]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
 
 
-@dataclass(slots=True)
-class References:
+class References(NamedTuple):
     """The first uses of a name, about how many there are, the spellings that were looked for, and sentences."""
 
     found: list[Reference]
-    total: int = 0
-    spelled: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    total: int
+    spelled: list[str]
+    notes: list[str]
 
 
 class NameSearch:
@@ -155,7 +154,7 @@ class NameSearch:
         As spelled, else in another style, else, if wanted, of names with this prefix.
         """
         check_k(k)
-        rows, match = self._defining(name.name, both(allowed, self._inside(name)), prefixes=prefixes)
+        rows, match = self._defining(name.name, both(allowed, self._documents.mask(name.filters)), prefixes=prefixes)
         chosen = self._of_owner(rows, name)
         notes = []
         if len(rows) and not len(chosen):
@@ -165,7 +164,8 @@ class NameSearch:
         elif not len(rows):
             notes.append(self._why_undefined(name, allowed))
         best = self._bodies_first(chosen if len(chosen) else rows, name.name)[:k]
-        documents = (self._placed(each, name) for each in self._documents.documents(best.tolist()))
+        passes = self._documents.location_filter(name.filters)
+        documents = (at_matching_location(each, passes) for each in self._documents.documents(best.tolist()))
         return Definitions([Definition(match, _declaration(each, name.name)) for each in documents], notes)
 
     def _defining(self, name: str, allowed: Mask | None = None, *, prefixes: bool = False) -> tuple[Rows, str]:
@@ -175,12 +175,6 @@ class NameSearch:
             if (weights >= least).any() and (prefixes or least != PREFIX):
                 return rows[weights >= least], match
         return rows[:0], ""
-
-    def _inside(self, name: Name) -> Mask | None:
-        return self._documents.mask(name.filters)
-
-    def _placed(self, document: Document, name: Name) -> Document:
-        return at_matching_location(document, self._documents.location_filter(name.filters))
 
     def _of_owner(self, rows: Rows, name: Name) -> Rows:
         """The definitions with these classes, modules or folders before their names: the last is their scope, else
@@ -240,7 +234,8 @@ class NameSearch:
 
     def _own_names(self, rows: Rows) -> list[str]:
         """The names that rows define, as spelled, each once."""
-        return list(dict.fromkeys(map(_own, self._documents.locations(rows.tolist()))))
+        places = self._documents.locations(rows.tolist())
+        return list(dict.fromkeys(each.qualified_name.rpartition(".")[2] for each in places))
 
     def _where(self, rows: Rows, name: str) -> str:
         location = self._documents.locations(self._bodies_first(rows, name)[:1].tolist())[0]
@@ -261,7 +256,7 @@ class NameSearch:
         rows = distinct(np.concatenate([rows, passed_on]))
         if not len(rows) and not len(defining):
             return References([], 0, spelled, [self._unknown(name.name)])
-        chosen = self._of_owner(self._live(defining, self._inside(name)), name)
+        chosen = self._of_owner(self._live(defining, self._documents.mask(name.filters)), name)
         rows, notes = self._narrow(rows, name, chosen, defining)
         notes += unread
         passing = self._live(rows, allowed)
@@ -289,12 +284,8 @@ class NameSearch:
 
     def _with_words(self, name: str) -> Rows:
         """The rows that have all words of a name, in code or text."""
-        stems = stem_all(tokenize(name))
-        rows = [self._postings.rows_with(stem) for stem in dict.fromkeys(stems)]
-        every = rows[0] if rows else np.zeros(0, np.int64)
-        for each in rows[1:]:
-            every = every[np.isin(every, each)]
-        return every
+        rows = [self._postings.rows_with(stem) for stem in dict.fromkeys(stem_all(tokenize(name)))]
+        return reduce(np.intersect1d, rows) if rows else np.zeros(0, np.int64)
 
     def _passed_on(
         self, names: Sequence[str], known: Rows, defining: Rows, allowed: Mask | None
@@ -350,8 +341,7 @@ class NameSearch:
         numbers, places = self._documents.files()
         near = _nearness(numbers[rows], numbers[defining], places)
         tests = self._facts.file_roles.roles_of(rows) == TEST
-        ranks = {file: places[file] for file in set(numbers[rows].tolist())}
-        order = sorted(range(len(rows)), key=lambda at: (tests[at], near[at], ranks[int(numbers[rows[at]])], rows[at]))
+        order = sorted(range(len(rows)), key=lambda at: (tests[at], near[at], places[numbers[rows[at]]], rows[at]))
         left = k
         for (test, distance, _), group in groupby(order, lambda at: (tests[at], near[at], numbers[rows[at]])):
             group_name = TESTS if test else GROUPS[distance] if len(defining) else USES
@@ -371,7 +361,7 @@ class NameSearch:
 
         Of an index without code those of a function are read from its file, where that is here.
         """
-        code, known = document.code, ("repository", "path", "kind", "start_line", "end_line")
+        code, known = document.code, ("repository", "path", "start_line", "end_line")
         hit = {each: getattr(document, each) for each in known}
         if not code and document.kind not in OUTLINES and (source := self._locator.locate({**hit, "code": ""})):
             code = "\n".join(source.lines)
@@ -389,11 +379,6 @@ class NameSearch:
 def _plain(name: str) -> str:
     """`folded`, nearly, and much faster: all names of an index are compared."""
     return name.replace("_", "").lower()
-
-
-def _own(location: Location) -> str:
-    """The name without its scope."""
-    return location.qualified_name.rpartition(".")[2]
 
 
 def _fit(location: Location, asked: Sequence[str], *, declares: bool) -> int:

@@ -420,24 +420,16 @@ def role_factors(roles: NDArray[np.int8], words: Sequence[str], factor: float = 
     return by_role[roles]
 
 
-def asks_for_prose(words: Sequence[str]) -> bool:
-    """Whether a query asks for documents, or for changes.
-
-    >>> asks_for_prose(["install", "it"]), asks_for_prose(["read", "options"])
-    (True, False)
-    """
-    return any(each <= set(words) for each in (*ASKS_FOR_PROSE, *ASKS_FOR_CHANGES))
-
-
 def section_factors(roles: NDArray[np.int8], words: Sequence[str], factor: float = SECTION) -> Scores:
-    """The factor of sections of prose by the roles of their files, [len(roles)]: 1 where the query asks for documents;
-    changelogs, and documents among tests, stand further back by ROLE unless it asks for changes.
+    """The factor of sections of prose by the roles of their files, [len(roles)]: 1 where the query asks for documents
+    or for changes; changelogs, and documents among tests, stand further back by ROLE unless it asks for changes.
 
-    >>> section_factors(np.array([0, 3], np.int8), ["install", "it"]).tolist()
-    [1.0, 0.5]
+    >>> roles = np.array([0, 3], np.int8)
+    >>> section_factors(roles, ["install", "it"]).tolist(), section_factors(roles, ["read", "options"]).tolist()
+    ([1.0, 0.5], [0.3, 0.15])
     """
-    changes = any(each <= set(words) for each in ASKS_FOR_CHANGES)
-    return np.where(roles == SOURCE, 1.0, 1.0 if changes else ROLE) * (1.0 if asks_for_prose(words) else factor)
+    changes, documents = (any(each <= set(words) for each in kinds) for kinds in (ASKS_FOR_CHANGES, ASKS_FOR_PROSE))
+    return np.where(roles == SOURCE, 1.0, 1.0 if changes else ROLE) * (1.0 if changes or documents else factor)
 
 
 def thin_bodies(table: WordReader, rows: Rows) -> NDArray[np.bool_]:

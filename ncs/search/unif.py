@@ -174,7 +174,7 @@ class UnifRanker(Ranker):
         return self._tokens[1]
 
     def _center(self, vectors: Matrix) -> Matrix:
-        return vectors if self._mean is None else next(center(iter([vectors]), self._mean))
+        return vectors if self._mean is None else center(vectors, self._mean)
 
     def fit(
         self, words: WordTable, embeddings: Embeddings | None, documents: DocumentTable, *, track: Track = silent
@@ -250,7 +250,6 @@ class UnifRanker(Ranker):
         self._save_segment(segment)
 
     def load(self, snapshot: Snapshot) -> None:
-        """Raises BadInput if it was not built, IndexDamaged for damaged files."""
         folder = statistics_of(snapshot, self.name)
         self._load_statistics(folder)
         with reading(folder):

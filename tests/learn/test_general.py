@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shutil
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -19,7 +18,7 @@ import pytest
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import Index
 from ncs.learn.context_encoder import DIM, ContextEncoder, parameters
-from ncs.learn.general import FOLDER, GeneralHead, GeneralScorer, general_head
+from ncs.learn.general import FOLDER, FORMAT, GeneralHead, GeneralScorer, general_head
 from ncs.learn.translation import FIELD_WEIGHTS
 from ncs.search.hybrid import CHANCE, HybridRanker
 from ncs.search.rankers import load_ranker
@@ -70,15 +69,11 @@ def mean_length(index: Index) -> float:
     return cast(HybridRanker, load_ranker("hybrid", index.snapshot)).open_parts.lexical.postings.statistics.mean_length
 
 
-def plain_score(
-    head: GeneralHead, query: Sequence[str], index: Index, row: int, mean: float, without: str = ""
-) -> float:
+def plain_score(head: GeneralHead, query: Sequence[str], index: Index, row: int, mean: float) -> float:
     """The formula of the module, word by word."""
     counts: Counter[str] = Counter()
     length = 0.0
     for field in FIELDS:
-        if field == without:
-            continue
         stems = stem_all(index.words().vocabulary.word(int(id)) for id in index.words().ids_of(row, field))
         length += FIELD_WEIGHTS[field] * len(stems)
         for stem in stems:
@@ -149,45 +144,25 @@ def test_a_saved_head_is_loaded_as_it_was(tmp_path: Path) -> None:
         np.testing.assert_array_equal(loaded.context.parameters[name], values)
 
 
-def _without_settings(folder: Path) -> None:
-    (folder / "general.json").write_text("{}")
-
-
-def _of_the_future(folder: Path) -> None:
-    settings = json.loads((folder / "general.json").read_bytes())
-    (folder / "general.json").write_text(json.dumps({**settings, "format": 99}))
-
-
-def _of_other_words(folder: Path) -> None:
-    Vocabulary.of(STEMS[1:]).save(folder)
-
-
-def _pickled(folder: Path) -> None:
-    np.save(folder / "tables.npy", np.array([{}], object), allow_pickle=True)
-
-
-def _cut(folder: Path) -> None:
-    os.truncate(folder / "scales.npy", 60)
-
-
-def _shorter_context(folder: Path) -> None:
-    np.save(folder / "context.npy", np.load(folder / "context.npy")[1:])
-
-
-def _context_of_other_words(folder: Path) -> None:
-    np.save(folder / "context_words.npy", np.load(folder / "context_words.npy")[:, 1:])
-
-
-DAMAGES = [
-    _without_settings, _of_the_future, _of_other_words, _pickled, _cut, _shorter_context, _context_of_other_words
-]  # fmt: skip
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "no settings": lambda folder: (folder / "general.json").write_text("{}"),
+    "of the future": lambda folder: (file := folder / "general.json").write_text(
+        file.read_text().replace(f'"format": {FORMAT}', '"format": 99')
+    ),
+    "other words": lambda folder: Vocabulary.of(STEMS[1:]).save(folder),
+    "pickled": lambda folder: np.save(folder / "tables.npy", np.array([{}], object), allow_pickle=True),
+    "cut": lambda folder: os.truncate(folder / "scales.npy", 60),
+    "shorter context": lambda folder: np.save(folder / "context.npy", np.load(folder / "context.npy")[1:]),
+    "context of other words": lambda folder: np.save(
+        folder / "context_words.npy", np.load(folder / "context_words.npy")[:, 1:]
+    ),
+}
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_or_foreign_head_is_refused_in_one_line(tmp_path: Path, damage: object) -> None:
+def test_a_damaged_or_foreign_head_is_refused_in_one_line(tmp_path: Path, damage: str) -> None:
     small_head().save(tmp_path)
-    assert callable(damage)
-    damage(tmp_path)
+    DAMAGES[damage](tmp_path)
     with pytest.raises(IndexDamaged, match="general head"):
         GeneralHead.load(tmp_path)
     with pytest.raises(BadInput, match="no general head"):
@@ -203,12 +178,11 @@ def test_the_head_of_the_package_fits_into_12_mb_of_a_wheel_and_has_a_card(tmp_p
 
 
 def test_the_head_of_the_package_knows_words_that_people_say_for_those_of_code(tmp_path: Path) -> None:
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "a.py").write_text(
+    (tmp_path / "a.py").write_text(
         "def f(x):\n    return datetime.strptime(x, '%Y')\n\n\ndef g(x):\n    return sorted(set(x))\n\n\n"
         "def h(x):\n    return os.unlink(x)\n"
     )
-    with Index.build(tmp_path / "src", tmp_path / "index", config=corpus.QUICK) as index:
+    with Index.build(tmp_path, tmp_path / ".ncs", config=corpus.QUICK) as index:
         for query, name in (("parse a date", "f"), ("ascending order", "g"), ("delete a file", "h")):
             words = index.facts.words
             scorer = GeneralScorer(general_head(), words, mean_length(index))

@@ -27,6 +27,7 @@ from ncs.search.rankers import Ranker
 from ncs.text.stems import stem
 from ncs.text.tokens import content_words, field_tokens, tokenize
 from ncs.types import FIELDS, NCS_FIELDS, Document, Hit
+from tests import gitrepo
 
 pytestmark = pytest.mark.slow  # they ask an index of a part of this project
 
@@ -161,10 +162,9 @@ def test_the_nearest_word_is_the_one_of_the_highest_cosine_among_all_the_documen
 
 
 def test_a_function_with_words_newer_than_the_word_vectors_is_explained(tmp_path: Path) -> None:
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "old.py").write_text("def open_file(path):\n    return read(path)\n")
-    Index.build(tmp_path / "src", tmp_path / "index").close()
-    (tmp_path / "src" / "new.py").write_text("def zebra(quokka):\n    return quokka.read()\n")
+    source = gitrepo.write(tmp_path / "src", {"old.py": "def open_file(path):\n    return read(path)\n"})
+    Index.build(source, tmp_path / "index").close()
+    (source / "new.py").write_text("def zebra(quokka):\n    return quokka.read()\n")
     updated, _ = Index.update(tmp_path / "index")
     with updated as index:
         explanation = index.results("zebra quokka opens", 1, explain=True).explanation

@@ -69,6 +69,15 @@ def test_a_rare_word_is_shown_before_the_second_line_of_a_common_one_and_code_be
     assert 30 in shown_lines(DECODER, {"json": 1.0, "surrog": 5.0}, (30,))
 
 
+def test_empty_lines_of_a_docstring_are_no_lines_to_show() -> None:
+    doc = ['    """Make it.', *["", "    Say how it is made.", "    Say more."] * 6, '    """']
+    code = "\n".join(["def f(", "    a,", ") -> str:", *doc, "    return a", "    # end"])
+
+    ranges = excerpt(code, "python", "f", {})
+
+    assert ranges == [(0, 3), (23, 24)]
+
+
 def test_a_line_of_an_outline_keeps_its_number() -> None:
     source = (
         "class A:\n    x = 1\n\n    @property\n    def f(self):\n" + 40 * "        go()\n" + "\n    stop = 2\nY = 3\n"

@@ -17,6 +17,7 @@ from ncs.index import Index
 from ncs.search.locate import SHOWN, WEIGHTS
 from ncs.search.question import MAX_QUERY
 from ncs.search.report import CAPITAL, MARKED, PLAIN, read_report, report_title
+from tests import gitrepo
 from tests.command import invoke
 from tests.waiting import LONG
 
@@ -73,10 +74,7 @@ def test_parse_date_before_1970():
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("shop")
-    for name, text in FILES.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
+    root = gitrepo.write(tmp_path_factory.mktemp("shop"), FILES)
     Index.build(root, root / ".ncs").close()
     return root
 
@@ -143,16 +141,16 @@ def test_files_come_with_reasons_and_their_best_functions(project: Path) -> None
 
 
 def test_functions_are_shown_where_the_report_says_most_and_classes_only_without_functions(tmp_path: Path) -> None:
-    root = tmp_path / "bank"
-    root.mkdir()
     names = [
         f"{verb}_ledger_balance" for verb in ("open", "close", "read", "write", "lock", "move", "copy", "sum", "drop")
     ]
     bodies = "".join(f"    def {name}(self):\n        return self.ledger.balance\n\n" for name in names)
-    (root / "ledger.py").write_text(f"class LedgerBalance:\n    limit = 3\n\n{bodies}")
-    (root / "errors.py").write_text("class LedgerError(Exception):\n    balance = None\n")
-    (root / "web.py").write_text("def show_ledger(page):\n    page.draw()\n\ndef send(page):\n    page.post()\n")
-    with Index.build(root, tmp_path / "index") as index:
+    files = {
+        "ledger.py": f"class LedgerBalance:\n    limit = 3\n\n{bodies}",
+        "errors.py": "class LedgerError(Exception):\n    balance = None\n",
+        "web.py": "def show_ledger(page):\n    page.draw()\n\ndef send(page):\n    page.post()\n",
+    }
+    with Index.build(gitrepo.write(tmp_path / "bank", files), tmp_path / "index") as index:
         found = {file.path: file for file in index.locate("The balance of the ledger is wrong")}
         shown = {path: [each.name for each in index.documents.documents(file.rows)] for path, file in found.items()}
     assert next(iter(found)) == "ledger.py"

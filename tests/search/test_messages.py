@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from ncs.index import Index
-from ncs.search.question import read_intent
+from tests import gitrepo
 
 SOURCES = {
     "open.c": 'int open_log(char *path) {\n  fprintf(stderr, "cannot open %s\\n", path);\n  return -1;\n}\n',
@@ -35,10 +35,7 @@ MESSAGES = {
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     root = tmp_path_factory.mktemp("messages")
-    for name, source in SOURCES.items():
-        (root / "r").mkdir(exist_ok=True)
-        (root / "r" / name).write_text(source)
-    with Index.build(root / "r", root / "i") as index:
+    with Index.build(gitrepo.write(root / "r", SOURCES), root / "i") as index:
         yield index
 
 
@@ -61,21 +58,3 @@ def test_a_text_without_a_sign_of_a_message_has_no_values_in_it(index: Index) ->
 def test_three_words_are_what_somebody_looks_for_and_no_message(index: Index) -> None:
     assert not any(index.results("log disk full", 3).ranking.signals["verbatim"])
     assert index.results("error: log disk full", 3).ranking.signals["verbatim"][0] > 1
-
-
-@pytest.mark.parametrize(
-    "report",
-    [
-        "Error: Invalid value for '--workers': 40 is not in the range 1<=x<=16.",
-        "terminate called after throwing an instance of 'std::system_error'\n  what():  cannot duplicate file (3)",
-        "Uncaught TypeError: x.map(...) is not a function\n    items = x.map(y);",
-        "fatal: ambiguous argument 'a == b': unknown revision; a != b",
-    ],
-)
-def test_a_report_that_quotes_code_is_a_message(report: str) -> None:
-    assert read_intent(report).kind == "message"
-
-
-@pytest.mark.parametrize("code", ["error:\n  free(x);\n  return -1;", "except ValueError:\n    x = f(1)\n    y = 2"])
-def test_code_about_errors_stays_code(code: str) -> None:
-    assert read_intent(code).kind == "code"

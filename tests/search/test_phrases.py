@@ -11,6 +11,7 @@ from ncs.answer import ask
 from ncs.index import Index
 from ncs.search.phrases import lines_with
 from ncs.search.question import MAX_QUERY, PHRASES, read_intent
+from tests import gitrepo
 from tests.corpus import QUICK
 
 WORDS = "def note_{0}(paper):\n    paper.write('the rest of the ink in bottle {0} is dry')\n    return paper.ink\n"
@@ -32,10 +33,7 @@ SOURCES = {
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     root = tmp_path_factory.mktemp("phrases")
-    (root / "r").mkdir()
-    for name, source in SOURCES.items():
-        (root / "r" / name).write_text(source)
-    with Index.build(root / "r", root / "i", config=QUICK) as index:
+    with Index.build(gitrepo.write(root / "r", SOURCES), root / "i", config=QUICK) as index:
         yield index
 
 
@@ -88,14 +86,11 @@ def test_where_nothing_has_the_phrase_the_words_alone_rank(index: Index, questio
         ('"x = call(); y = other(x);"', ("x = call(); y = other(x);",)),
         ('5" of "" and " " or "open', ()),
         (" ".join(f'"a {n}"' for n in range(99)), tuple(f"a {n}" for n in range(PHRASES))),
+        pytest.param(f'"{MAX_QUERY * "a"}"', (), id="too long"),
     ],
 )
 def test_what_is_a_phrase(question: str, phrases: tuple[str, ...]) -> None:
     assert read_intent(question).phrases == phrases
-
-
-def test_phrases_are_bounded() -> None:
-    assert read_intent(f'"{MAX_QUERY * "a"}"').phrases == ()
 
 
 def test_the_lines_of_a_phrase_are_shown_and_a_phrase_that_no_hit_has_is_named(index: Index) -> None:

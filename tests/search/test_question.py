@@ -44,6 +44,14 @@ def test_pasted_lines_find_their_function_and_a_name_or_a_call_its_definition(
         ("why do run_all, stop_all, kill_all and end_all differ", "how-to", []),  # too many
         ("given an array of n numbers where 1 <= n <= 100 and a sum that is >= k find the pairs in it", "how-to", []),
         ("n = len(a); pairs = [x for x in a if x >= k]", "code", None),
+        # reports that quote code
+        ("Error: Invalid value for '--workers': 40 is not in the range 1<=x<=16.", "message", None),
+        ("terminate called after throwing an instance of 'std::system_error'\n  what():  no file (3)", "message", None),
+        ("Uncaught TypeError: x.map(...) is not a function\n    items = x.map(y);", "message", None),
+        ("fatal: ambiguous argument 'a == b': unknown revision; a != b", "message", None),
+        # code about errors
+        ("error:\n  free(x);\n  return -1;", "code", None),
+        ("except ValueError:\n    x = f(1)\n    y = 2", "code", None),
     ],
 )
 def test_the_kind_of_a_query_and_the_symbols_whose_definitions_it_asks_for(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ncs.answer import definitions_of, references_to
+from ncs.answer import ask, definitions_of, references_to
 from ncs.errors import BadInput
 from ncs.index import Index
 from tests import gitrepo
@@ -115,15 +115,9 @@ def test_uses_come_by_distance_from_the_definition_and_tests_last(index: Index) 
 
 def test_a_hit_of_uses_is_one_of_a_search_with_its_lines(index: Index) -> None:
     (hit,) = references_to(index, "parse_json", path="app.py")["references"]
-    assert set(index_keys(index)) < set(hit)
+    assert set(ask(index, "parse json", 1, ranker="bm25")["hits"][0]) < set(hit)
     assert hit["texts"] == ["    pool.map(parse_json, [1])"]
     assert hit["code"].startswith("def run")
-
-
-def index_keys(index: Index) -> list[str]:
-    from ncs.answer import ask
-
-    return list(ask(index, "parse json", 1, ranker="bm25")["hits"][0])
 
 
 def test_the_lines_of_an_inner_function_are_not_those_of_the_outer_one(index: Index) -> None:

@@ -14,6 +14,7 @@ from ncs.index import Index
 from ncs.learn.embeddings import Embeddings
 from ncs.search.similar import function_at
 from ncs.storage.file_roles import FOLDER, SECTIONS
+from tests import gitrepo
 
 CODE = {
     "forms.py": 'def check_input(form):\n    """Check the input of a form."""\n    return form.validate()\n',
@@ -38,11 +39,7 @@ CHANGES = "# Changes\n\n## 2.0\n\nThe input of a form is checked, rule by rule, 
 
 
 def build(folder: Path, files: dict[str, str]) -> Index:
-    for name, text in files.items():
-        path = folder / "project" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return Index.build(folder / "project", folder / "index", workers=1)
+    return Index.build(gitrepo.write(folder / "project", files), folder / "index", workers=1)
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from ncs.search.aroma import features, similarity
 from ncs.search.similar import SHARED, candidates, function_at, parse_place, without
 from ncs.text.tokens import field_tokens
 from ncs.types import Document, Location
+from tests import gitrepo
 from tests.command import invoke
 
 HIDE = "app/src/Keyboards.java"
@@ -114,10 +115,8 @@ def test_a_function_is_not_like_itself_and_its_exact_copies_come_first(demo: Pat
 def test_a_function_whose_lines_moved_is_itself_and_one_of_another_path_is_a_copy(
     demo: Path, demo_index: Index, tmp_path: Path, path: str, before: str, repository: str, copies: list[str]
 ) -> None:
-    file = tmp_path / path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(before + (demo / "repos" / HIDE).read_text())
-    (hit,) = demo_index.similar(function_at(file, 12 + len(before)), 1)
+    gitrepo.write(tmp_path, {path: before + (demo / "repos" / HIDE).read_text()})
+    (hit,) = demo_index.similar(function_at(tmp_path / path, 12 + len(before)), 1)
     assert (hit.document.repository, hit.document.name) == (repository, "hideSoftKeyboard")
     assert [copy.repository for copy in hit.document.copies] == copies
 
@@ -138,11 +137,10 @@ def test_filters_hold_for_the_place_that_is_shown(demo: Path, demo_index: Index)
 
 
 def test_a_function_with_less_besides_comes_first(tmp_path: Path) -> None:
-    (tmp_path / "r").mkdir()
     body = "{ alpha(); beta(gamma); }"
     more = f"class A {{ void f() {{ if (q) {body} else {{ other(); more(); }} }} }}"
     less = f"class B {{ void f() {{ if (q) {body} }} }}"
-    (tmp_path / "r" / "A.java").write_text(f"{more}\n{less}\n")
+    gitrepo.write(tmp_path / "r", {"A.java": f"{more}\n{less}\n"})
     (tmp_path / "Q.java").write_text(f"class Q {{ void f() {body} }}")
     with Index.build(tmp_path / "r", tmp_path / "i") as index:
         first, second = index.similar(function_at(tmp_path / "Q.java", 1), 3)

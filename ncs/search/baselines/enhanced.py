@@ -101,15 +101,12 @@ class EnhancedRanker(Ranker):
         return replace(self.composed[0].rank(" ".join([text, *added]), k, allowed=allowed), added=added)
 
     def internals(self) -> Internals:
-        """Those of the part."""
         return self.composed[0].internals()
 
     def save(self, statistics: Path, segment: Path) -> None:
-        """The matrix and the configuration."""
         self._words.save(self._save_config(statistics))
 
     def load(self, snapshot: Snapshot) -> None:
-        """Raises BadInput if it was not built, IndexDamaged if files are missing or do not fit each other."""
         folder = statistics_of(snapshot, self.name)
         self.config = read_config(folder)
         with reading(folder):

@@ -74,7 +74,6 @@ class PostrankRanker(Ranker):
         self._documents = words, documents.documents
 
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
-        """The best k rows by (-score, row); raises BadInput for k < 1."""
         check_k(k)
         ranking = self.composed[0].search(text, max(k, self.depth), allowed=allowed)
         rows = np.array([row for row, _ in ranking], np.int64)
@@ -99,11 +98,9 @@ class PostrankRanker(Ranker):
         return grades(lines, np.diff(offsets), np.array(contained, np.int64), spellings, n, m)
 
     def save(self, statistics: Path, segment: Path) -> None:
-        """The configuration."""
         self._save_config(statistics)
 
     def load(self, snapshot: Snapshot) -> None:
-        """Raises BadInput if it was not built, IndexDamaged for damaged files."""
         folder = statistics_of(snapshot, self.name)
         config = read_config(folder)
         with reading(folder):

@@ -18,7 +18,7 @@ import numpy as np
 from ncs.errors import BadInput
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, batches_with_code, read_config, statistics_of
-from ncs.storage.arrays import as_pairs
+from ncs.storage.arrays import as_pairs, offsets_of
 from ncs.storage.postings import Postings, PostingTable, TermStatistics, weights_of
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
@@ -71,12 +71,10 @@ class TwoFieldRanker(Ranker):
         return as_pairs(*self._postings.top_rows(weights_of(terms), k, allowed=allowed))
 
     def save(self, statistics: Path, segment: Path) -> None:
-        """Postings, and the configuration."""
         self._postings.save(statistics, segment, self.name)
         self._save_config(statistics)
 
     def load(self, snapshot: Snapshot) -> None:
-        """Raises BadInput if it was not built, IndexDamaged for damaged files."""
         self.config = read_config(statistics_of(snapshot, self.name))
         self._postings = Postings.open(snapshot, self.name)
 
@@ -109,9 +107,8 @@ class _Counts:
         saturation = k1 * (1 - b + b * rounded / mean[:, None])
         impacts = idf[ids] * tf / (tf + saturation[field[ids], rows])
         order = np.argsort(ids, kind="stable")  # rows ascend within a field, and a term is of one field
-        offsets = np.concatenate([[0], np.cumsum(df)])
         table = PostingTable(
-            terms, offsets, rows[order], impacts[order].astype(np.float32), rounded[-1].astype(np.float32)
+            terms, offsets_of(df), rows[order], impacts[order].astype(np.float32), rounded[-1].astype(np.float32)
         )
         totals = np.array([lengths.shape[1], 1.0])
         return Postings([table], TermStatistics(terms, df, np.ones(len(terms), np.float32), totals))
