@@ -29,7 +29,7 @@ def data_folder(folder_option: Path | None = None) -> Path:
 
     Raises BadInput where that is no folder.
     """
-    folder = folder_option or (Path(os.environ["NCS_DATA"]) if os.environ.get("NCS_DATA") else _DEFAULT_FOLDER)
+    folder = folder_option or Path(os.environ.get("NCS_DATA") or _DEFAULT_FOLDER)
     if not folder.is_dir():
         raise BadInput(f"there is no data folder {folder}; name the one with the data sets with --data or NCS_DATA")
     return folder

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from corpora.corpus import first_repeated
 from corpora.jsonl import Row, read_rows
-from corpora.repo_search import OF_FILE
+from corpora.repo_search import OF_FILE, REPOSITORY
 from ncs.errors import BadInput
 
-_REPOSITORY, _REVISION = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*"), re.compile(r"[0-9a-f]{7,64}")
+_REVISION = re.compile(r"[0-9a-f]{7,64}")
 _SECTION = re.compile(r"^(?=diff --git )", re.M)
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+")
 
@@ -64,7 +64,7 @@ def _issue(row: Row) -> Issue:
     id, text, revision = (row.text(name) for name in names)
     repository = row.text("repo")
     for name, value, form, what in (
-        ("repo", repository, _REPOSITORY, "owner/name"),
+        ("repo", repository, REPOSITORY, "owner/name"),
         (names[2], revision, _REVISION, "name of a commit (7 or more hexadecimal digits)"),
     ):
         if not form.fullmatch(value):

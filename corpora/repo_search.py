@@ -32,6 +32,7 @@ REPOSITORIES = "repositories"
 GITHUB = "https://github.com"
 OF_FILE = "::"
 """Between the path and the qualified name of a relevant function."""
+REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 _LINE = re.compile(r":\d+[^/]*$")
 
 
@@ -125,7 +126,7 @@ def _by_repository(data: Path) -> dict[str, list[Row]]:
     by_repository: dict[str, list[Row]] = {}
     for row in read_rows(_rows(data)):
         repository = row.text("repo")
-        if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", repository):
+        if not REPOSITORY.fullmatch(repository):
             raise BadInput(f"{row.place}: {repository!r} is no owner/name; correct that line")
         rows = by_repository.setdefault(repository, [])
         rows.append(row)

@@ -248,12 +248,10 @@ def _nodes(root: Node, dropped: set[tuple[int, int]]) -> Iterator[Node]:
 
 
 def _docstring(block: Node) -> Node | None:
-    for child in block.named_children:
-        if "comment" in child.type:
-            continue
-        inner = child.named_children[0] if child.type == "expression_statement" and child.named_children else child
-        return inner if inner.type in ("string", "concatenated_string") else None
-    return None
+    first = block.named_child(0)
+    if first is not None and first.type == "expression_statement":
+        first = first.named_child(0)
+    return first if first is not None and first.type in ("string", "concatenated_string") else None
 
 
 def _without(source: bytes, spans: list[tuple[int, int]]) -> str:

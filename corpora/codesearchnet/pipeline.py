@@ -270,7 +270,7 @@ def _collect_functions(repository: Repository, part: Path, rules: Rules, outcome
             outcome.files += 1
             language = language_of(file.path) or ""
             try:
-                documents, broken = readers.read_code(file.data, language, repository.name, file.path, "tree-sitter")
+                documents, broken = readers.read_code(file.data, language, repository.name, file.path)
             except NcsError:
                 outcome.failed += 1
                 continue

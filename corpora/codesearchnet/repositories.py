@@ -169,7 +169,7 @@ def read_files(
     repository: Repository, *, accepts: Callable[[str], bool], skipped: Skipped | None = None
 ) -> Iterator[SourceFile]:
     """The files of one repository whose paths `accepts` takes, in path order; what is left out is counted."""
-    skipped = Skipped() if skipped is None else skipped
+    skipped = skipped or Skipped()
     if repository.path.name.endswith(DIST_INFO):
         yield from _distributed(repository, Filter(accepts, skipped))
         return

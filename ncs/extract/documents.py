@@ -239,17 +239,19 @@ class Outlines:
         names = {(function.start, function.end): function.name for function in functions}
         bodies = outermost(sorted(names, key=_enclosing_first))
         starts = [start for start, _ in bodies]
-        spans = [(one.start, one.end) for one in classes]
+        spans = sorted([*bodies, *((one.start, one.end) for one in classes)], key=_enclosing_first)
         documents = []
-        for number, (start, end, name, scope) in enumerate(classes):
+        following = 0
+        for start, end, name, scope in classes:
+            following = spans.index((start, end), following) + 1
             before = bisect_left(starts, start)
             if before and bodies[before - 1][1] > start:
                 continue
-            members = list(_members((start, end), (bodies, before), (spans, number + 1)))
+            members = list(_members((start, end), spans, following))
             code = _outline(source, start, end, {span: names.get(span, "") for span in members})
             own = list(gaps(start, end, members))
             documents.append(self._document((start, end), "class", name, scope, own, members, code))
-        inside = outermost(sorted([*bodies, *spans]))
+        inside = outermost(sorted(spans))
         name = self._file.path.rpartition("/")[2].partition(".")[0]
         for number, group in enumerate(self._top_level(inside)):
             start, end = group[0][0], group[-1][1]
@@ -344,25 +346,18 @@ def _without_body_start(head: bytes) -> bytes:
     return stripped[:-1].rstrip(b" \t") if stripped.endswith((b"{", b":")) else head
 
 
-def _members(outer: Span, *sorted_spans: tuple[Sequence[Span], int]) -> Iterator[Span]:
-    """The spans that lie in no other one inside the outer span; each list with the number of its first there.
+def _members(outer: Span, spans: Sequence[Span], number: int) -> Iterator[Span]:
+    """The spans, from a number on, that lie in no other one inside the outer span; sorted input.
 
     From one to the next after it, not over all that lie in them: classes may be nested deeply.
     """
     at, end = outer
-    numbers = [number for _, number in sorted_spans]
-    while True:
-        nexts = []
-        for which, (spans, _) in enumerate(sorted_spans):
-            number = numbers[which] = bisect_left(spans, (at,), numbers[which])
-            nexts += [(start, -stop, which) for start, stop in spans[number : number + 1]]
-        start, minus_stop, which = min(nexts, default=(end, 0, 0))
-        if start >= end:
-            return
-        numbers[which] += 1
-        if -minus_stop <= end:
-            at = -minus_stop
-            yield start, at
+    while (number := bisect_left(spans, (at,), number)) < len(spans) and spans[number][0] < end:
+        start, stop = spans[number]
+        number += 1
+        if stop <= end:
+            at = stop
+            yield start, stop
 
 
 def _enclosing_first(span: Span) -> Span:

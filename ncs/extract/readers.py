@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from ncs.errors import unknown
-from ncs.extract import sections, text_files
+from ncs.extract import embedded, sections, text_files, treesitter
 from ncs.extract.documents import with_distinct_ids
 from ncs.extract.languages import INSTALL, LANGUAGES, installed, language_of
 from ncs.extract.sections import prose_language
@@ -165,8 +165,6 @@ def read_code(
         from ncs.extract import javalang_frontend
 
         return javalang_frontend.read(source, LANGUAGES[language], repository, path)
-    from ncs.extract import treesitter
-
     return treesitter.read(source, LANGUAGES[language], repository, path, outside=outside)
 
 
@@ -189,18 +187,15 @@ def read(
     if installed(reader):
         documents, broken = read_code(source, reader, repository, path, frontend, outside=outside)
         if reader == "php" and b"<script" in source:
-            from ncs.extract import embedded
-
             scripts = embedded.read_scripts_in_php(source, repository, path, outside=outside)
             documents = with_distinct_ids([*documents, *scripts])
         return documents, broken
     if reader in _PROSE:
         return sections.read(source, reader, repository, path) if outside else ([], False)
-    if reader in (NOTEBOOK, PAGE):
-        from ncs.extract import embedded
-
-        read_cells_or_scripts = embedded.read_notebook if reader == NOTEBOOK else embedded.read_page
-        return read_cells_or_scripts(source, repository, path, outside=outside)
+    if reader == NOTEBOOK:
+        return embedded.read_notebook(source, repository, path, outside=outside)
+    if reader == PAGE:
+        return embedded.read_page(source, repository, path, outside=outside)
     return text_files.read(source, reader, repository, path, outside=outside)
 
 

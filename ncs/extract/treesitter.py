@@ -105,8 +105,8 @@ def read(
     comments = Comments(source, _spans(captures, "comments"), docstrings, language)
     strings = _strings(captures)
     bare = blanked(comments.code, strings + _spans(captures, "nothing"))
-    texts = [(start, unquote(source[start:end].decode("utf-8", "replace"))) for start, end in strings]
-    literals = [literal for literal in texts if literal[1]]
+    texts = ((start, unquote(source[start:end].decode("utf-8", "replace"))) for start, end in strings)
+    literals = [(start, text) for start, text in texts if text]
     tagged = _tag_names(captures, bare, language)
     preambles: dict[int, int] = {}
     for start, end in _spans(captures, "preamble"):

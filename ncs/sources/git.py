@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from ncs.errors import SourceError
 from ncs.files import read_regular
@@ -243,6 +243,7 @@ class Git:
                 f" name one that holds both, or the git directory itself"
             )
         self._own, self._objects = own, (repository.git.common / "objects").resolve()
+        self._border = repository.git.border
         self.n_bytes = self._check_objects()
         self._make_directory(own, repository.git.path, repository.git.common)
         self.n_bytes = min(self.n_bytes, _MOST_BYTES)
@@ -288,7 +289,7 @@ class Git:
 
     def _check(self, top: Path) -> int:
         """The bytes of a file, or of all files below a folder, none of which may be a link or a special file."""
-        if self.repository.git is None or not top.is_relative_to(self.repository.git.border):
+        if not top.is_relative_to(self._border):
             raise self._outside(top)
         if top.is_file():
             return top.stat().st_size
@@ -329,7 +330,7 @@ class Git:
             path = self.repository.path
             raise SourceError(f"{path} is read with git, which is not installed; install git") from error
         try:
-            yield process, io.BufferedReader(_Output(self, process), _CHUNK)
+            yield process, io.BufferedReader(_Output(self, cast("IO[bytes]", process.stdout)), _CHUNK)
         finally:
             process.kill()
             with process:
@@ -339,10 +340,8 @@ class Git:
 class _Output(io.RawIOBase):
     """The output of a git command, which is not waited for longer than its repository may take."""
 
-    def __init__(self, git: Git, process: subprocess.Popen[bytes]) -> None:
-        if process.stdout is None:
-            raise SourceError("git gave no output")
-        self._git, self._pipe = git, process.stdout.fileno()
+    def __init__(self, git: Git, pipe: IO[bytes]) -> None:
+        self._git, self._pipe = git, pipe.fileno()
         self._poll = None
         if hasattr(select, "poll"):  # Windows has none
             self._poll = select.poll()

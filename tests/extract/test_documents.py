@@ -1,4 +1,4 @@
-"""Documents of Java and Python: names, fields, encodings, outlines and which of them are exact copies."""
+"""Documents of Java and Python: names, fields, overloads, outlines and which of them are exact copies."""
 
 from __future__ import annotations
 
@@ -107,6 +107,55 @@ def test_a_class_is_an_outline_and_the_top_level_a_module() -> None:
     assert keyboard.words["doc"] == ("Shown at once.", "A keyboard.")
     assert keyboard.words["literals"] == ("small",)
     assert "close" not in str(keyboard.words)
+
+
+STUBS = """
+@overload
+def read(path: str) -> str: ...  # one
+@typing.overload
+def read(path: bytes) -> bytes:
+    '''Reads bytes.'''
+@t.overload
+async def read(path: int) -> int:
+    pass
+"""
+METHODS = """
+class File:
+    size = 1
+    @overload
+    def read(self, n: int) -> str:
+        '''Reads some.'''
+        ...
+    @staticmethod
+    @typing_extensions.overload
+    def read(n: None) -> bytes: ...
+"""
+BODY = "def read(path):\n    return open(path)\n"
+MEMBER = "    def read(self, n):\n        return self.file.read(n)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (STUBS + BODY, ["10 read"]),
+        (STUBS, ["2 read"]),
+        (STUBS + METHODS + BODY + "class Other:\n" + MEMBER, ["13 File.read", "20 read", "23 Other.read"]),
+        (METHODS + MEMBER, ["11 File.read"]),
+        # a library that dispatches by types has bodies, another `overload` arguments
+        ("@overload\ndef f(x: int):\n    return x\n@dispatch\ndef f(x): ...\n", ["1 f", "4 f"]),
+        ("@overload(np.sum)\ndef f(x): ...\ndef f(x): ...\n", ["1 f", "3 f"]),
+    ],
+)
+def test_overloads_of_python_fold_into_their_implementation_or_into_the_first(code: str, expected: list[str]) -> None:
+    assert [f"{each.start_line} {each.qualified_name}" for each in python(code)] == expected
+
+
+def test_words_of_overloads_do_not_become_those_of_the_class_or_module_around_them() -> None:
+    documents = list(extract((METHODS + MEMBER + STUBS + BODY + "LIMIT = 1\n").encode(), "python", outside=True))
+    outlines = {each.kind: each for each in documents if each.kind != "function"}
+    assert outlines["class"].words["identifiers"] == ("size",)
+    assert "parameters" not in outlines["class"].words
+    assert outlines["module"].code.strip() == "LIMIT = 1"
 
 
 def test_an_unknown_language_or_front_end_is_refused() -> None:

@@ -47,6 +47,12 @@ CONSTRUCTS = [
     ("swift", "extension A {\n    static func + (a: A, b: A) -> A { return a }\n}", "2-2 function A.+"),
     ("tsx", "@observer\nclass A extends B {\n  @action\n  f() { return <b />; }\n}", "3-4 method A.f"),
     ("typescript", "function f(a: string): void;\nfunction f(a: any) {\n  g(a);\n}", "1-4 function f"),
+    (
+        "typescript",
+        "class A {\n  read(n: number): string;\n  read(n: string): string;\n  read(n: any) {\n    f(n);\n  }\n}\n"
+        "export function g(a: string): void;\nexport function g(a: any) {\n  f(a);\n}\n",
+        "4-6 method A.read; 8-11 function g",
+    ),
 ]
 
 every_language = pytest.mark.parametrize("language", sorted(LANGUAGES))

@@ -21,9 +21,18 @@ from ncs.search.phrases import places
 from ncs.search.question import read_intent
 from ncs.sources.filters import is_generated
 from ncs.storage.names import query_symbols
+from tests.extract.test_sections import BODY
 from tests.linear import GROWTH, growth
 
 Make = Callable[[int], str]
+
+
+def reading(path: str) -> Callable[[str], object]:
+    def read_text(text: str) -> None:
+        with suppress(SourceError):
+            read(text.encode(), "r", path, outside=True)
+
+    return read_text
 
 
 def notebook(*cells: tuple[str, object], indent: int | None = 1) -> str:
@@ -78,7 +87,22 @@ def javascript_features(source: str) -> object:
     return features(source, "javascript")
 
 
-CASES: dict[str, tuple[str, int, Make]] = {
+PROSE: dict[str, Make] = {
+    "headings": lambda n: "# a\n" * n,
+    "headings in headings": lambda n: "".join(f"{'#' * (1 + i % 6)} a{i}\n\n{BODY}\n" for i in range(n)),
+    "space in a heading": lambda n: "# a" + " " * n + "b\n" + BODY,
+    "hashes": lambda n: "#" * n + "\n" + BODY,
+    "fences without an end": lambda n: "```\na `\n" * n,
+    "tags without an end": lambda n: ("<a " * 40 + "\n") * (n // 10),
+    "headings of pages without an end": lambda n: "<h1>\n" * n,
+    "brackets without an end": lambda n: ("[a " * 40 + "\n") * (n // 10),
+    "underlines": lambda n: "a\n===\n" * n,
+    "one line": lambda n: "a" * n,
+    "empty lines": lambda n: "# a\n" + "\n" * n + BODY,
+    "directives": lambda n: ".. code-block:: py\n\n  a\n" * n,
+    "listings without an end": lambda n: "----\na\n.....\n" * n,
+}
+CASES: dict[str, tuple[str | Callable[[str], object], int, Make]] = {
     "functions and comments in turn, Go": ("a.go", 1500, lambda n: "package a\n" + "// A\nfunc a() {}\n" * n),
     "functions and comments in turn, JavaScript": ("a.js", 1500, lambda n: "// A\nfunction a() {}\n" * n),
     "nested classes": ("A.java", 800, lambda n: "class A {\n" * n + "}\n" * n),
@@ -114,10 +138,7 @@ CASES: dict[str, tuple[str, int, Make]] = {
     "the version of a script's program": ("a", 5000, lambda n: "#!" + "1" * n + "x\n"),
     "stars in a comment": ("a.ml", 4000, lambda n: "(* a " + "*" * n + " a\n*)\nlet f x = 1\n"),
     "quotes of a text without an end": ("a.pl", 1500, lambda n: '"' + '\\"' * n + "\n"),
-}  # fmt: skip
-
-
-FUNCTIONS: dict[str, tuple[Callable[[str], object], int, Make]] = {
+    **{f"{name}, {end}": (f"a.{end}", 4000, make) for name, make in PROSE.items() for end in ("md", "rst", "adoc")},
     "words of triple quotes without an end": (words_of("python"), 500, lambda n: '\\"""\n' * n),
     "words of escaped quotes without an end": (words_of("java"), 2000, lambda n: '"' + '\\"' * n),
     "words of escaped backticks without an end": (words_of("javascript"), 2000, lambda n: "`" + "\\`\n" * n),
@@ -136,7 +157,8 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], int, Make]] = {
     "names of a query": (query_symbols, 4000, lambda n: "open Aa " * n),
     "phrases of a query": (read_intent, 1000, lambda n: ' "open Aa?' * n),
     "space and lines after a word of a phrase": (no_such, 4000, lambda n: "no" + " \n" * n + "no " * n),
-}
+}  # fmt: skip
+"""The file's name or what reads a text, the size of the smaller one, and the text of a size."""
 
 
 def test_the_number_of_a_character_has_no_end() -> None:
@@ -145,23 +167,8 @@ def test_the_number_of_a_character_has_no_end() -> None:
     assert read(source.encode(), "r", "A.java")[0][0].words["doc"] == ("word",)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_four_times_the_text_costs_four_times_as_much(name: str) -> None:
-    function, n, make = FUNCTIONS[name]
-    assert growth(lambda size: partial(function, make(size)), n) < GROWTH
-
-
 @pytest.mark.parametrize("name", CASES)
-def test_four_times_the_file_costs_four_times_as_much(name: str) -> None:
-    path, n, make = CASES[name]
-
-    def work(size: int) -> Callable[[], object]:
-        source = make(size).encode()
-
-        def run() -> None:
-            with suppress(SourceError):
-                read(source, "r", path, outside=True)
-
-        return run
-
-    assert growth(work, n) < GROWTH
+def test_four_times_the_text_costs_four_times_as_much(name: str) -> None:
+    what, n, make = CASES[name]
+    function = reading(what) if isinstance(what, str) else what
+    assert growth(lambda size: partial(function, make(size)), n) < GROWTH

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
-import pytest
-
 from ncs.extract.readers import read, readable, reader_of
 from ncs.types import Document
-from tests.linear import GROWTH, growth
 
 BODY = "Say here in some ten words or more what there is to be said.\n"
 MARKDOWN = f"""---
@@ -186,38 +180,3 @@ def test_licenses_and_templates_of_issues_are_not_read() -> None:
 def test_sections_are_no_functions() -> None:
     assert read(MARKDOWN.encode(), "r", "a.md") == ([], False)
     assert not readable("a.md", texts=False)
-
-
-HOSTILE: dict[str, Callable[[int], str]] = {
-    "headings": lambda n: "# a\n" * n,
-    "headings in headings": lambda n: "".join(f"{'#' * (1 + i % 6)} a{i}\n\n{BODY}\n" for i in range(n)),
-    "space in a heading": lambda n: "# a" + " " * n + "b\n" + BODY,
-    "hashes": lambda n: "#" * n + "\n" + BODY,
-    "fences without an end": lambda n: "```\na `\n" * n,
-    "tags without an end": lambda n: ("<a " * 40 + "\n") * (n // 10),
-    "headings of pages without an end": lambda n: "<h1>\n" * n,
-    "brackets without an end": lambda n: ("[a " * 40 + "\n") * (n // 10),
-    "underlines": lambda n: "a\n===\n" * n,
-    "one line": lambda n: "a" * n,
-    "empty lines": lambda n: "# a\n" + "\n" * n + BODY,
-    "directives": lambda n: ".. code-block:: py\n\n  a\n" * n,
-    "listings without an end": lambda n: "----\na\n.....\n" * n,
-}
-
-
-@pytest.mark.parametrize("extension", ["md", "rst", "adoc"])
-@pytest.mark.parametrize("name", HOSTILE)
-def test_four_times_the_text_costs_four_times_as_much(name: str, extension: str) -> None:
-    def work(size: int) -> Callable[[], object]:
-        source = HOSTILE[name](size).encode()
-        return lambda: read(source, "r", f"a.{extension}", outside=True)
-
-    assert growth(work, 4000) < GROWTH
-
-
-def test_a_walk_finds_sections(tmp_path: Path) -> None:
-    from ncs.sources import walk
-
-    long = "one paragraph on one line " * 100
-    (tmp_path / "README.md").write_text(f"# A\n\n{long}\n", encoding="utf-8")
-    assert [file.path for file in walk([tmp_path], readable=readable)] == ["README.md"]

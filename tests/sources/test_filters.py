@@ -69,6 +69,7 @@ def test_names_that_only_generators_and_minifiers_give() -> None:
         ("a.java", (b"x" * 200 + b"\n") * 100, None),
         ("a.java", b"x" * 2001, "minified"),
         ("a.ipynb", b"x" * 2001, None),
+        ("README.md", b"x" * 2001, None),
         ("a.js", b"x" * 2000, None),
         ("a.java", b"x\n" * 3999 + b"\0", "binary"),
         ("a.java", b"x\n" * 4000 + b"\0", None),

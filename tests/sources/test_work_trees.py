@@ -12,14 +12,13 @@ import pytest
 from ncs.build import ingest
 from ncs.errors import IndexNotFound
 from ncs.extract import extract_files
-from ncs.extract.readers import readable
 from ncs.index import Index
-from ncs.sources import Skipped, walk
 from ncs.sources.repositories import main_work_tree
 from ncs.storage.snapshot import find_index
 from tests import gitrepo
 from tests.command import invoke
 from tests.corpus import QUICK
+from tests.sources.walked import walked
 
 FILES = {
     "door.py": "def open_door(key):\n    return key.turn()\n",
@@ -37,23 +36,22 @@ def main(tmp_path: Path) -> Path:
     return folder
 
 
-def walked(root: Path) -> tuple[set[str], int]:
+def python_files(root: Path) -> tuple[set[str], int]:
     """The files of a walk, and how many linked work trees it skipped."""
-    skipped = Skipped()
-    found = {f"{file.repository}/{file.path}" for file in walk([root], readable=readable, skipped=skipped)}
-    return {path for path in found if path.endswith(".py")}, skipped.counts["linked work trees"]
+    walk = walked(root, readable=lambda path: path.endswith(".py"))
+    return set(walk.names), walk.counts.get("linked work trees", 0)
 
 
 def test_a_linked_work_tree_inside_a_tree_is_skipped_and_counted(main: Path) -> None:
-    assert walked(main) == ({"main/door.py", "main/lib/window.py"}, 1)
-    assert walked(main / INNER) == ({"w1/door.py", "w1/lib/window.py"}, 0)
-    assert walked(main.parent) == ({f"{name}/{path}" for name in ("main", "w2") for path in FILES}, 1)
+    assert python_files(main) == ({"main:door.py", "main:lib/window.py"}, 1)
+    assert python_files(main / INNER) == ({"w1:door.py", "w1:lib/window.py"}, 0)
+    assert python_files(main.parent) == ({f"{name}:{path}" for name in ("main", "w2") for path in FILES}, 1)
 
 
 @pytest.mark.parametrize("move", [shutil.move, shutil.copytree])
 def test_it_is_also_where_the_tree_was_moved_or_copied(main: Path, move: Callable[..., object], tmp_path: Path) -> None:
     move(main, tmp_path / "there")
-    assert walked(tmp_path / "there") == ({"there/door.py", "there/lib/window.py"}, 1)
+    assert python_files(tmp_path / "there") == ({"there:door.py", "there:lib/window.py"}, 1)
 
 
 def test_nested_repositories_submodules_and_work_trees_of_others_are_read(main: Path, tmp_path: Path) -> None:
@@ -62,15 +60,15 @@ def test_nested_repositories_submodules_and_work_trees_of_others_are_read(main: 
     gitrepo.git(main, "submodule", "add", "-q", str(other), "module")
     assert (main / "module" / ".git").is_file()
     gitrepo.git(other, "worktree", "add", "-q", "-b", "w1", str(main / "foreign"))
-    found, skipped = walked(main)
-    assert {"nested/a.py", "module/b.py", "foreign/b.py"} <= found
+    found, skipped = python_files(main)
+    assert {"nested:a.py", "module:b.py", "foreign:b.py"} <= found
     assert skipped == 1
     project = tmp_path / "project"
     project.mkdir()
     gitrepo.git(tmp_path, "clone", "-q", "--bare", str(other), "project/.bare")
     (project / ".git").write_text("gitdir: ./.bare\n")
     gitrepo.git(project, "worktree", "add", "-q", "-b", "side", "side")
-    assert walked(project) == ({"side/b.py"}, 0)
+    assert python_files(project) == ({"side:b.py"}, 0)
 
 
 def test_an_index_is_looked_for_up_to_the_root_of_an_inner_work_tree(main: Path) -> None:
