@@ -94,7 +94,7 @@ class Build:
     """One index and its systems. seconds: per stage of the build. peak_memory_bytes: of the building process so far.
 
     documents: where builds hold different documents; None: the experiment's. updates: of an index that was brought from
-    revision to revision, their seconds, and comparisons with whole builds (evaluation.updates).
+    revision to revision, their seconds, and comparisons with whole builds (evaluation.issues).
     """
 
     settings: str

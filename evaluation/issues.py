@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -24,7 +24,7 @@ import numpy as np
 from corpora.corpus import digest
 from corpora.issues import Issue, read_issues
 from corpora.repo_search import OF_FILE
-from evaluation import experiments, outputs, reports, updates
+from evaluation import experiments, outputs, reports
 from evaluation.experiments import BASELINE, RESULTS, Build, Experiment, Ranked, build_of, judge, query_times
 from evaluation.machine import commit, machine
 from evaluation.measures import evaluate, mean
@@ -48,6 +48,10 @@ FUNCTIONS = {f"functions {name}": name for name in ("acc@1", "acc@3", "acc@5", "
 """Of functions, and what they are called in evaluation.measures."""
 EVERY = 20
 """Issues from one to the next of the whole builds that an updated index is compared with."""
+FIRST = 10
+"""Files of a ranking that are compared with that of a whole build."""
+NAMED = 5
+"""Documents of a difference to it that are named."""
 Say = Callable[[str], object]
 
 
@@ -188,7 +192,7 @@ def run_repository(
     """
     started_at = commit()
     tree = WorkTree(objects, folder / name.rpartition("-")[2])
-    dates = tree.dates(dict.fromkeys(issue.revision for issue in issues))
+    dates = {revision: tree.date(revision) for revision in dict.fromkeys(issue.revision for issue in issues)}
     issues = sorted(issues, key=lambda issue: (dates[issue.revision], issue.revision))  # sorted is stable
     answers: dict[str, list[_Asked]] = {ranker: [] for ranker in rankers}
     right: dict[str, tuple[str, ...]] = {}
@@ -258,17 +262,46 @@ def _check(issue: Issue, tree: WorkTree, index: Index, latest: Mapping[str, _Ask
         tempfile.TemporaryDirectory(prefix="ncs-issues-") as folder,
         Index.build(tree.folder, Path(folder) / "index") as built,
     ):
-        found = updates.differences(index, built)
+        found = _differences(index, built)
         rankings = {}
         for ranker, updated in latest.items():
             whole = _ask(RANKERS[ranker], built, issue, ())
             rankings[ranker] = {
-                "overlap": updates.overlap(updated.files, whole.files),
+                "overlap": overlap(updated.files, whole.files),
                 "updated": _accuracies(issue, updated),
                 "built": _accuracies(issue, whole),
             }
     say(f"{issue.id}: {found['missing']} documents missing and {found['extra']} extra after updates")
     return {"issue": issue.id, "segments": len(index.snapshot.segments), **found, "rankings": rankings}
+
+
+def _differences(updated: Index, built: Index) -> dict[str, Any]:
+    """How many documents the built index holds, how many of them the updated one does not (missing), and how many it
+    holds beyond them (extra), with the first of each; copies count as documents."""
+    ours, whole = _places(updated), _places(built)
+    missing, extra = sorted(whole - ours), sorted(ours - whole)
+    return {
+        "documents": len(whole), "missing": len(missing), "extra": len(extra),
+        "examples": [*missing[:NAMED], *extra[:NAMED]],
+    }  # fmt: skip
+
+
+def _places(index: Index) -> set[str]:
+    return {
+        f"{each.path}:{each.start_line}-{each.end_line} {each.qualified_name}"
+        for document in experiments.all_documents(index)
+        for each in (document.location, *document.copies)
+    }
+
+
+def overlap(ours: Sequence[str], theirs: Sequence[str]) -> float:
+    """The share of the first ten files of one ranking that are among the first ten of another.
+
+    >>> overlap(["a", "b"], ["b", "c"])
+    0.5
+    """
+    first = set(theirs[:FIRST])
+    return len(first & set(ours[:FIRST])) / len(first) if first else 1.0
 
 
 def _accuracies(issue: Issue, asked: _Asked) -> dict[str, float]:
@@ -326,28 +359,20 @@ def run_issues(
     functions = any(issue.functions or issue.lines is not None for issue in issues)
     systems, asked = list(dict.fromkeys([BASELINE, *rankers])), count(1)
     for repository, own in by_repository.items():
-        with _folder(work, repository) as folder:
+        kept = nullcontext(str(work / repository.replace("/", "+"))) if work else None
+        with kept or tempfile.TemporaryDirectory(prefix="ncs-issues-") as folder:
             label = f"{name}-{repository.rpartition('/')[2]}"
             yield run_repository(
                 label,
                 own[:limit],
                 objects[repository],
-                folder,
+                Path(folder),
                 systems,
                 functions=functions,
                 every=every,
                 asked=asked,
                 say=say,
             )
-
-
-@contextmanager
-def _folder(work: Path | None, repository: str) -> Iterator[Path]:
-    if work:
-        yield work / repository.replace("/", "+")
-        return
-    with tempfile.TemporaryDirectory(prefix="ncs-issues-") as folder:
-        yield Path(folder)
 
 
 @main_program("evaluate")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import compress, pairwise
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
-from evaluation import experiments, updates
+import numpy as np
+
+from evaluation import experiments
 from evaluation.experiments import BASELINE, Build, Experiment, Ranked, changed_settings, settings_text
 from evaluation.measures import interval, mean, paired_interval
 from ncs.errors import BadInput
@@ -84,30 +87,27 @@ def table(experiment: Experiment, baseline: str = BASELINE) -> str:
 
 def _systems_table(experiment: Experiment, build: Build, baseline: str) -> Table:
     measure, *others = experiment.measures
-    has_embedding = any(result.embed_document_ms is not None for result in build.systems)
-    has_fit = any(result.fit_seconds is not None for result in build.systems)
-    has_tokens = any(result.tokens for result in build.systems)
-    has_size = any(result.index_bytes is not None for result in build.systems)
-    head = ["ranker", f"{measure} [95 %]", f"to {baseline} [95 %]", *others, *["fit s"] * has_fit, "p50 ms", "p95 ms"]
-    head += ["tokens"] * has_tokens + ["embed ms, doc / query"] * has_embedding + ["MiB"] * has_size
+    optional = ("fit s", "tokens", "embed ms, doc / query", "MiB")  # shown where any system has them
+    head = ["ranker", f"{measure} [95 %]", f"to {baseline} [95 %]", *others, "fit s", "p50 ms", "p95 ms", *optional[1:]]
     base = experiment.values(build.system(baseline), measure)
     rows = []
     for result in build.systems:
         own = experiment.values(result, measure)
-        row = [result.system, mean_text(own), difference_text(own, base) if result.system != baseline else ""]
-        row += [_cell(experiment, result, name) for name in others]
-        if has_fit:
-            row.append("" if result.fit_seconds is None else f"{result.fit_seconds:.1f}")
-        row += [f"{result.query_ms_p50:.1f}", f"{result.query_ms_p95:.1f}"]
-        if has_tokens:
-            row.append(f"{fmean(result.tokens):.0f}" if result.tokens else "")
-        if has_embedding:
-            document_ms, query_ms = result.embed_document_ms, result.embed_query_ms or 0
-            row.append("" if document_ms is None else f"{document_ms:.2f} / {query_ms:.2f}")
-        if has_size:
-            row.append("" if result.index_bytes is None else f"{result.index_bytes / 2**20:.1f}")
-        rows.append(row)
-    return head, rows
+        document_ms, query_ms = result.embed_document_ms, result.embed_query_ms or 0
+        rows.append([
+            result.system,
+            mean_text(own),
+            difference_text(own, base) if result.system != baseline else "",
+            *(_cell(experiment, result, name) for name in others),
+            "" if result.fit_seconds is None else f"{result.fit_seconds:.1f}",
+            f"{result.query_ms_p50:.1f}",
+            f"{result.query_ms_p95:.1f}",
+            f"{fmean(result.tokens):.0f}" if result.tokens else "",
+            "" if document_ms is None else f"{document_ms:.2f} / {query_ms:.2f}",
+            "" if result.index_bytes is None else f"{result.index_bytes / 2**20:.1f}",
+        ])  # fmt: skip
+    shown = [name not in optional or any(row[at] for row in rows) for at, name in enumerate(head)]
+    return list(compress(head, shown)), [list(compress(row, shown)) for row in rows]
 
 
 def _threshold_table(experiment: Experiment, baseline: str) -> Table:
@@ -216,7 +216,30 @@ def cost(build: Build) -> str:
         f"Build{f' with {build.settings}' * bool(build.settings)}: {build.build_seconds:.1f} s ({stages}), "
         f"index {build.index_bytes / 2**20:.1f} MiB, peak memory {build.peak_memory_bytes / 2**20:,.0f} MiB."
     )
-    return text if build.updates is None else f"{text}\n{updates.sentence(build.updates)}"
+    return text if build.updates is None else f"{text}\n{_updates(build.updates)}"
+
+
+def _updates(updates: Mapping[str, Any]) -> str:
+    """The updates in a line: their time, and what the comparisons gave."""
+    seconds, checks = updates["seconds"], updates["checks"]
+    text = f"{len(seconds):,} updates, {sum(updates['compactions'])} of them compactions"
+    if seconds:
+        p50, p95 = np.percentile(seconds, [50, 95])
+        text += f": p50 {p50:.1f} s, p95 {p95:.1f} s"
+    if not checks:
+        return f"{text}."
+    same = sum(not check["missing"] and not check["extra"] for check in checks)
+    sides = [_side(name, checks) for name in checks[0]["rankings"]]
+    several = sum(check["segments"] > 1 for check in checks)
+    compared = f"{len(checks)} updated indexes against whole builds ({several} of several segments)"
+    return f"{text}. {compared}: the same documents in {same}; {'; '.join(sides)} (updated / built)."
+
+
+def _side(name: str, checks: Sequence[Mapping[str, Any]]) -> str:
+    rankings = [check["rankings"][name] for check in checks]
+    shared = fmean(each["overlap"] for each in rankings)  # exact: from 3.12 on sum rounds otherwise
+    updated, built = (sum(each[side]["acc@5"] for each in rankings) for side in ("updated", "built"))
+    return f"{name}: {shared:.2f} of the first ten files the same, acc@5 {updated:.0f} / {built:.0f}"
 
 
 def section(title: str, experiment: Experiment) -> str:

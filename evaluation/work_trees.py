@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 
 from ncs.errors import BadInput
@@ -44,11 +43,8 @@ class WorkTree:
         if (shallow := objects.parent / "shallow").is_file():
             (folder / ".git" / "shallow").write_bytes(shallow.read_bytes())
 
-    def dates(self, revisions: Iterable[str]) -> dict[str, int]:
-        """The seconds since 1970 of each commit; BadInput for one that is not there."""
-        return {revision: self._date(revision) for revision in revisions}
-
-    def _date(self, revision: str) -> int:
+    def date(self, revision: str) -> int:
+        """The seconds since 1970 of a commit; BadInput for one that is not there."""
         try:
             return int(self._git("log", "-1", "--format=%ct", f"{revision}^{{commit}}", "--"))
         except BadInput:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ncs.learn.heads import Head, Tower
 from ncs.learn.tokenization import WordTokenizer
+from ncs.learn.translation import Translation
 from ncs.text.vocabulary import Vocabulary
 
 SOURCE = b"def open_file(path):\n    return open(path)\n\n\ndef close_socket(sock):\n    sock.close()\n"
@@ -30,3 +31,12 @@ def head(
         return tower(np.ascontiguousarray(numbers[:, :dim]), numbers[:, dim], tokens)
 
     return Head(drawn(), drawn(), "fields", {})
+
+
+def translation(words: int) -> Translation:
+    """Random unit vectors and weights of so many words and of padding."""
+    draw, n = np.random.default_rng(0), words + 1
+    tables = [draw.normal(size=(n, 4)).astype(np.float32) for _ in range(2)]
+    unit = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in tables]
+    weights = [draw.normal(size=n).astype(np.float32) for _ in range(2)]
+    return Translation(unit[0], unit[1], weights[0], weights[1], 3.0, 0.4, 0.7)

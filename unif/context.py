@@ -33,16 +33,18 @@ from ncs.learn.context_encoder import (
     parameters,
 )
 from ncs.progress import Track, silent
+from unif.data import MIN_NAME
 from unif.training import (
     CANDIDATES,
     choose_device,
     in_8_bits,
+    load_checkpoint,
     open_run,
-    reading_checkpoint,
+    reciprocal_ranks,
     save_checkpoint,
     softmax_loss,
 )
-from unif.translation_data import MIN_NAME, SparsePairs, Wordings, alike
+from unif.translation_data import SparsePairs, Wordings, alike
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -196,8 +198,7 @@ class ContextModel(nn.Module):
             return cast(Tensor, self.code(ids, fields))
         by_length = lengths.argsort(stable=True)
         parts = []
-        for start in range(0, len(ids), GROUP):
-            rows = by_length[start : start + GROUP]
+        for rows in torch.split(by_length, GROUP):
             longest = max(1, int(lengths[rows[-1]]))
             parts.append(self.code(ids[rows, :longest], fields[rows, :longest]))
         return torch.cat(parts)[by_length.argsort()]
@@ -220,15 +221,12 @@ class ContextTraining:
 
     def run(self, epochs: int, track: Track = silent) -> list[dict[str, float]]:
         """Run the remaining epochs; the curve has one row for each."""
-        with reading_checkpoint(self.out, self.device) as state:
-            if state is not None:
-                self.model.load_state_dict(state.pop("model"))
-                self.optimizer.load_state_dict(state.pop("optimizer"))
-        state = state or {"epoch": 0, "curve": []}
+        parts = {"model": self.model, "optimizer": self.optimizer}
+        state = load_checkpoint(self.out, self.device, lambda state: parts) or {"epoch": 0, "curve": []}
         while state["epoch"] < epochs:
             state["epoch"] += 1
             state["curve"] = [*state["curve"], self._epoch(state["epoch"], epochs, track)]
-            save_checkpoint(self.out, state, {"model": self.model, "optimizer": self.optimizer})
+            save_checkpoint(self.out, state, parts)
         curve: list[dict[str, float]] = state["curve"]
         return curve
 
@@ -279,14 +277,14 @@ class ContextTraining:
 
     @torch.no_grad()
     def _validate(self) -> float:
-        """Mean reciprocal rank of a question's function among at most CANDIDATES; ties count against it."""
+        """Mean reciprocal rank of a question's function among at most CANDIDATES."""
         self.model.eval()
         ranks = []
         for rows in np.array_split(np.arange(len(self.valid.name)), max(1, round(len(self.valid.name) / CANDIDATES))):
             query, code, fields = self._batch(self.valid, rows)
             scores = self.model.query(query) @ self.model.functions(code, fields).T
-            scores[torch.from_numpy(self.valid.not_negatives(rows)).to(self.device)] = -torch.inf
-            ranks.append(1 / (scores >= scores.diagonal()[:, None]).sum(dim=1).double())
+            same = torch.from_numpy(self.valid.not_negatives(rows)).to(self.device)
+            ranks.append(reciprocal_ranks(scores, same))
         return float(torch.cat(ranks).mean())
 
     def export(self) -> ContextEncoder:

@@ -138,13 +138,13 @@ class PairFile:
     weight: float = 1.0
 
     @classmethod
-    def parse(cls, text: str | Path) -> PairFile:
+    def parse(cls, text: str) -> PairFile:
         """FILE or FILE:WEIGHT; raises BadInput for a weight below 0.
 
         >>> PairFile.parse("so.jsonl.gz:2.5").weight, PairFile.parse("a:b.jsonl").weight
         (2.5, 1.0)
         """
-        head, colon, tail = str(text).rpartition(":")
+        head, colon, tail = text.rpartition(":")
         try:
             weight = float(tail) if colon else 1.0
         except ValueError:

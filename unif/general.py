@@ -26,7 +26,7 @@ from corpora.codesearchnet.repositories import find_repositories
 from corpora.guides import guide_pairs
 from corpora.jsonl import Row
 from corpora.pairs import Pair, write_pairs
-from ncs.errors import BadInput, SourceError
+from ncs.errors import SourceError
 from ncs.learn.context_encoder import ContextEncoder
 from ncs.learn.general import GeneralHead
 from ncs.learn.heads import Head
@@ -101,8 +101,7 @@ def frequent_stems(pairs: SparsePairs, most: int = STEMS) -> Vocabulary:
 def quantized(head: Head, pairs: SparsePairs, stems: Vocabulary, context: ContextEncoder) -> GeneralHead:
     """The head of these stems, its tables in 8 bits: each row by the largest of its numbers."""
     translation = head.translation
-    if translation is None:
-        raise BadInput("the general head needs a translation")
+    assert translation is not None
     kept = pairs.stems.ids_of(list(stems))
     towers = (head.query.arrays, head.code.arrays)
     tables = [*(tower["table"] for tower in towers), translation.query, translation.code]

@@ -112,9 +112,8 @@ class Sequence(nn.Module):
             return self._encode(ids)
         lengths = (ids > 0).sum(dim=1)
         order = lengths.argsort(stable=True)
-        groups = (order[start : start + GROUP] for start in range(0, len(ids), GROUP))
-        parts = [ids[group, : max(1, int(lengths[group[-1]]))] for group in groups]
-        return torch.cat([self._encode(part) for part in parts])[order.argsort()]
+        parts = [self._encode(ids[rows, : max(1, int(lengths[rows[-1]]))]) for rows in torch.split(order, GROUP)]
+        return torch.cat(parts)[order.argsort()]
 
     def _encode(self, ids: Tensor) -> Tensor:
         present = ids > 0  # [n, l]

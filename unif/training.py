@@ -12,8 +12,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,7 +108,8 @@ class Training:
 
     def run(self, track: Track) -> dict[str, Any]:
         """Run the remaining epochs and load the best network."""
-        state = self._resume() or self._initial_state()
+        parts = {"towers": self.towers, "learner": self.learner}
+        state: dict[str, Any] = load_checkpoint(self.out, self.device, lambda state: parts) or self._initial_state()
         while state["stage"] < len(self.stages):
             stage, weights = self.stages[state["stage"]]
             state["epoch"] += 1
@@ -123,7 +123,7 @@ class Training:
             if state["epoch"] - state["began"] >= stage.epochs or stale >= self.config.patience:
                 state |= {"stage": state["stage"] + 1, "began": state["epoch"]}
                 self.towers.load_state_dict(state["best"])  # the next stage continues from the best network
-            save_checkpoint(self.out, state, {"towers": self.towers, "learner": self.learner})
+            save_checkpoint(self.out, state, parts)
         write_curve(self.out, state["curve"])  # again: a kill may have come between the last checkpoint and its curve
         return state
 
@@ -151,7 +151,7 @@ class Training:
 
     @torch.no_grad()
     def _validate(self) -> float:
-        """Mean reciprocal rank of a question's code among at most CANDIDATES; ties count against it, twins not."""
+        """Mean reciprocal rank of a question's code among at most CANDIDATES."""
         self.towers.eval()
         ranks = []
         order = one_per_question(self.pairs.question, self.valid, np.random.default_rng(self.config.seed))
@@ -159,8 +159,7 @@ class Training:
             query, code = self._batch(part)
             codes = self.towers.code(code)
             cosines = self.towers.query(query) @ (center(codes) if self.config.centre else codes).T  # [n, n]
-            above = (cosines >= cosines.diagonal()[:, None]) & ~find_twins(query, code)
-            ranks.append(1 / (1 + above.sum(dim=1)).double())
+            ranks.append(reciprocal_ranks(cosines, find_twins(query, code)))
         return float(torch.cat(ranks).mean())
 
     def _initial_state(self) -> dict[str, Any]:
@@ -168,14 +167,6 @@ class Training:
         mrr = self._validate()
         state = {"epoch": 0, "stage": 0, "began": 0, "curve": [{"epoch": 0, "mrr": mrr}]}
         return {**state, "best_epoch": 0, "best_mrr": mrr, "best": copy_state(self.towers)}
-
-    def _resume(self) -> dict[str, Any] | None:
-        """Load network and optimizers from the checkpoint; None without one."""
-        with reading_checkpoint(self.out, self.device) as state:
-            if state is not None:
-                self.towers.load_state_dict(state.pop("towers"))
-                self.learner.load_state_dict(state.pop("learner"))
-        return state
 
 
 class Learner:
@@ -301,6 +292,12 @@ def softmax_loss(scores: Tensor, twins: Tensor) -> Tensor:
     return F.cross_entropy(scores.masked_fill(wrong, -torch.inf), own, reduction="none")
 
 
+def reciprocal_ranks(scores: Tensor, twins: Tensor) -> Tensor:
+    """1 / rank of each question's own code, [n], by scores [n, n]; ties count against it, its twins [n, n] not."""
+    above = (scores >= scores.diagonal()[:, None]) & ~twins
+    return 1 / (1 + above.fill_diagonal_(False).sum(dim=1)).double()
+
+
 def find_twins(query: Tensor, code: Tensor) -> Tensor:
     """bool [n, n]: which rows have the same question or code; both are ids, [n, l]."""
     queries, codes = row_hashes(query), row_hashes(code)
@@ -396,18 +393,19 @@ def save_checkpoint(out: Path, state: Mapping[str, Any], parts: Mapping[str, Any
     write_curve(out, state["curve"])
 
 
-@contextmanager
-def reading_checkpoint(out: Path, device: torch.device) -> Iterator[dict[str, Any] | None]:
-    """The state of a run, None before its first epoch; any error while it is used is BadInput: it is damaged."""
+def load_checkpoint(out: Path, device: torch.device, parts: Callable[[Any], Mapping[str, Any]]) -> Any:
+    """The state of a run, None before its first epoch; the parts of that state are restored. BadInput if damaged."""
     path = out / CHECKPOINT
     if not path.is_file():
-        yield None
-        return
+        return None
     try:
-        yield torch.load(path, map_location=device, weights_only=True)
+        state = torch.load(path, map_location=device, weights_only=True)
+        for name, part in parts(state).items():
+            part.load_state_dict(state.pop(name))
     except Exception as error:
         message = f"cannot resume from {path} ({type(error).__name__}); remove its folder and start again"
         raise BadInput(message) from error
+    return state
 
 
 def copy_state(network: nn.Module) -> dict[str, Tensor]:

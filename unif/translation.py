@@ -36,8 +36,9 @@ from unif.training import (
     Trained,
     choose_device,
     copy_state,
+    load_checkpoint,
     open_run,
-    reading_checkpoint,
+    reciprocal_ranks,
     save_checkpoint,
     write_curve,
 )
@@ -55,7 +56,6 @@ POWER, HALF, SAME = 3.0, 0.3, 0.5
 """Of the translation; the last two are where training starts."""
 QUERY_DROPOUT, GROUPED = 0.1, 0.5
 """Share of the words of questions left out of a batch; of the pairs that are batched with others that share a word."""
-OPTIMIZERS = ("sparse", "dense")
 UNDOCUMENTED = 0.5
 """Share of the pairs without a doc comment in the second part: people search documented functions."""
 VALID = 5_000
@@ -233,7 +233,7 @@ class Training:
 
     def run(self, track: Track = silent) -> dict[str, Any]:
         """Run the remaining epochs and load the best networks."""
-        state = self._resume() or self._initial_state()
+        state: dict[str, Any] = load_checkpoint(self.out, self.device, self._parts_of) or self._initial_state()
         while state["epoch"] < self.config.epochs + self.config.passes:
             if state["epoch"] >= self.config.epochs and state["part"] == 0:
                 self._begin_translation(state)
@@ -247,7 +247,7 @@ class Training:
                     "best": copy_state(self._network(state)),
                 }
             state["curve"] = [*state["curve"], row]
-            self._save(state)
+            save_checkpoint(self.out, state, self._parts)
         if not state["lists"]:
             self._network(state).load_state_dict(state["best"])
         return state
@@ -261,7 +261,7 @@ class Training:
             row |= {"epoch": state["epoch"], "stage": 3, "mrr": self._validate(1)}
             state |= {"curve": [*state["curve"], row], "best_epoch": state["epoch"], "best_mrr": row["mrr"]}
         state["lists"] = self.config.rounds
-        self._save(state)
+        save_checkpoint(self.out, state, self._parts)
 
     def _network(self, state: dict[str, Any]) -> nn.Module:
         return self.translation if state["part"] else self.vectors
@@ -285,7 +285,9 @@ class Training:
         tables = [each.weight for each in network.modules() if isinstance(each, nn.Embedding)]
         others = [each for each in network.parameters() if not any(each is table for table in tables)]
         rate = self.config.rate / 3 if part else self.config.rate
-        self.optimizers = [torch.optim.SparseAdam(tables, lr=rate), torch.optim.Adam(others, lr=0.01)]
+        self.optimizers = {
+            "sparse": torch.optim.SparseAdam(tables, lr=rate), "dense": torch.optim.Adam(others, lr=0.01),
+        }  # fmt: skip
 
     def _epoch(self, epoch: int, track: Track) -> dict[str, float]:
         """Train one epoch over the weighted pairs; its mean loss and speed."""
@@ -300,10 +302,10 @@ class Training:
             same = torch.from_numpy(pairs.not_negatives(rows)).to(self.device)
             scores = network(query, code).masked_fill(same, -1e9)
             loss = F.cross_entropy(scores, torch.arange(len(rows), device=self.device))
-            for optimizer in self.optimizers:
+            for optimizer in self.optimizers.values():
                 optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
-            for optimizer in self.optimizers:
+            for optimizer in self.optimizers.values():
                 optimizer.step()
             total, steps = total + loss.detach(), steps + 1
         mean, seconds = float(total) / max(1, steps), time.perf_counter() - began
@@ -321,24 +323,17 @@ class Training:
             scores = _z_scores(self.vectors(query, code))
             scores = scores + _z_scores(self.translation(query, code)) if part else scores
             same = torch.from_numpy(pairs.not_negatives(rows, questions=True)).to(self.device)
-            above = (scores >= scores.diagonal()[:, None]) & ~same
-            ranks.append(1 / above.sum(dim=1).clamp(min=1).double())
+            ranks.append(reciprocal_ranks(scores, same))
         return float(torch.cat(ranks).mean())
 
-    def _save(self, state: dict[str, Any]) -> None:
-        parts = {"vectors": self.vectors, "translation": self.translation}
-        save_checkpoint(self.out, state, {**parts, **dict(zip(OPTIMIZERS, self.optimizers, strict=True))})
+    @property
+    def _parts(self) -> dict[str, Any]:
+        return {"vectors": self.vectors, "translation": self.translation, **self.optimizers}
 
-    def _resume(self) -> dict[str, Any] | None:
-        """Load the checkpoint; None without one. Raises BadInput for a damaged one."""
-        with reading_checkpoint(self.out, self.device) as state:
-            if state is not None:
-                self.vectors.load_state_dict(state.pop("vectors"))
-                self.translation.load_state_dict(state.pop("translation"))
-                self._make_optimizers(state["part"])
-                for name, optimizer in zip(OPTIMIZERS, self.optimizers, strict=True):
-                    optimizer.load_state_dict(state.pop(name))
-        return state
+    def _parts_of(self, state: dict[str, Any]) -> dict[str, Any]:
+        """What a checkpoint of this state restores: the networks, and new optimizers of the part it is in."""
+        self._make_optimizers(state["part"])
+        return self._parts
 
 
 def _z_scores(scores: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ from ncs.text.stems import stem
 from ncs.text.tokens import content_words, field_tokens, tokenize
 from ncs.text.vocabulary import Vocabulary
 from ncs.types import Field
-from unif.data import STATS, QuestionNumbers, ReadStats, Texts, TextsBuilder, hold_out, lines_of_file
+from unif.data import MIN_NAME, STATS, QuestionNumbers, ReadStats, Texts, TextsBuilder, hold_out, lines_of_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 LONGEST_QUERY, LONGEST_FIELD = 25, 200
 """Words that are read."""
-MIN_NAME = 2
-"""Least words of a descriptive name."""
 SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n\s*\n|:param|Args:|@param|>>>")
 MIN_SENTENCE = 12
 """Letters."""
@@ -187,9 +185,7 @@ class Wordings:
 
     @classmethod
     def load(cls, folder: Path) -> Wordings:
-        """Load what `save` wrote. Raises BadInput for a folder of an older version."""
-        if not (folder / WORDINGS).is_file():
-            raise BadInput(f"{folder} is from another version of ncs; name another folder")
+        """Load what `save` wrote."""
         with np.load(folder / WORDINGS, allow_pickle=False) as file:
             query, *fields = (
                 Texts(file[f"{name}.ids"], file[f"{name}.offsets"])

@@ -26,7 +26,6 @@ from ncs.errors import BadInput, needing
 from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.serve.http.settings import Settings
-from ncs.types import Qrels
 
 T = TypeVar("T")
 PORT = 8766
@@ -147,8 +146,10 @@ def export(session: Session, path: Path) -> str:
         if path.is_dir():
             queries = tuple(query for query in session.judgments.queries if query.id in qrels)
             write_beir(Corpus(path.name, queries, qrels, partial(all_documents, session.index)), path)
+        elif path.suffix.lower() == ".csv":
+            _write_csv(session, path)
         else:
-            _write_file(session, qrels, path)
+            write_qrels(_trec_ids(qrels), path)
     except UnicodeEncodeError as error:
         raise BadInput(f"{path} cannot hold {error.object[:80]!r}, which is not Unicode; rename that file") from None
     except OSError as error:
@@ -165,13 +166,6 @@ def export_runs(session: Session, folder: Path) -> list[Path]:
         paths.append(folder / f"{ranker}.run")
         write_run(_trec_ids({query: run[query] for query in run if query in qrels}), paths[-1], tag=ranker)
     return paths
-
-
-def _write_file(session: Session, qrels: Qrels, path: Path) -> None:
-    if path.suffix.lower() == ".csv":
-        _write_csv(session, path)
-    else:
-        write_qrels(_trec_ids(qrels), path)
 
 
 def trec_id(id: str) -> str:

@@ -61,7 +61,7 @@ def grades_of(answers: Sequence[Answer]) -> dict[int, dict[str, int]]:
     for answer in answers:
         if answer.grade is not None:
             grades[answer.pair][answer.annotator] = answer.grade
-    return dict(grades)
+    return grades
 
 
 def next_pair(pairs: Sequence[Pair], answers: Sequence[Answer], annotator: str, seed: int) -> Pair | None:
@@ -104,13 +104,13 @@ class Judgments:
         if not path.is_file():
             raise BadInput(f"no database {path}: nothing is judged yet; judge with: ncs annotate INDEX QUERIES")
         self.path, self._lock = path, threading.Lock()
-        self._db = _connect(path)
-        try:
-            with _readable_errors(path):
+        with _readable_errors(path):
+            self._db = _connect(path)
+            try:
                 self._read()
-        except BaseException:
-            self._db.close()
-            raise
+            except BaseException:
+                self._db.close()
+                raise
 
     def _read(self) -> None:
         if self._db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
@@ -211,15 +211,14 @@ def _is_empty(db: sqlite3.Connection) -> bool:
 def _connect(path: Path) -> sqlite3.Connection:
     for suffix in ("", "-journal", "-wal", "-shm"):  # SQLite would write through them
         refuse_links(path.with_name(path.name + suffix))
-    with _readable_errors(path):
-        db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        db.text_factory = to_str
-        try:
-            db.execute("PRAGMA synchronous = EXTRA")
-            db.execute("PRAGMA foreign_keys = ON")
-        except sqlite3.Error:
-            db.close()
-            raise
+    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    db.text_factory = to_str
+    try:
+        db.execute("PRAGMA synchronous = EXTRA")
+        db.execute("PRAGMA foreign_keys = ON")
+    except sqlite3.Error:
+        db.close()
+        raise
     return db
 
 

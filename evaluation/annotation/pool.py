@@ -84,13 +84,13 @@ def digest(document: Document) -> bytes:
     return blake2b(document.code.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def runs(pairs: Sequence[Pair], recipe: Recipe) -> dict[str, Run]:
+def runs(pairs: Sequence[Pair], recipe: Recipe) -> Mapping[str, Run]:
     """ranker -> its run over the pool, scores by rank alone."""
     by_ranker: dict[str, dict[str, dict[str, float]]] = {ranker: {} for ranker in recipe.rankers}
     for pair in pairs:
         for ranker, rank in pair.ranks.items():
             by_ranker[ranker].setdefault(pair.query, {})[pair.document] = float(recipe.k + 1 - rank)
-    return dict(by_ranker)
+    return by_ranker
 
 
 # Queries.

@@ -12,19 +12,19 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from threading import Thread
+from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from corpora.ncs287 import read_questions
-from evaluation.experiments import all_documents
 from evaluation.machine import commit, machine
 from evaluation.reports import markdown_table
-from ncs.errors import BadInput
+from ncs.errors import BadInput, NcsError
 from ncs.extract import LANGUAGES, language_of
 from ncs.extract.languages import installed
-from ncs.index import Index
 from ncs.sources import SourceFile, walk
 
 T = TypeVar("T")
@@ -81,6 +81,27 @@ def in_process(function: Callable[..., T], *arguments: object) -> T:
     """Call a function in a process of its own, which starts with nothing imported."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[tuple[int, str]]:
+    """A command of ncs that serves, on a free port: its process id and address. It is killed at the end."""
+    process = subprocess.Popen([*NCS, *arguments, "--port", "0"], stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        url = next((line.rpartition(" at ")[2].strip() for line in process.stderr if " at http://" in line), "")
+        if not url:
+            raise NcsError(f"ncs {arguments[0]} did not start; run it by itself to see why")
+        Thread(target=_drain, args=(process.stderr,), daemon=True).start()
+        yield process.pid, url
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _drain(stream: IO[str]) -> None:
+    with stream:
+        stream.read()
 
 
 def fastest_ms(work: Callable[..., object], *arguments: object, rounds: int = 5) -> float:
@@ -150,16 +171,6 @@ def read_queries(path: Path) -> list[str]:
     if not texts:
         raise BadInput(f"{path} holds no queries; write one per line")
     return texts
-
-
-def bm25s_of(index: Index) -> Any:
-    """bm25s over the code of an index's documents, tokenized by bm25s."""
-    import bm25s
-
-    code = [document.code for document in all_documents(index)]
-    engine = bm25s.BM25()
-    engine.index(bm25s.tokenize(code, show_progress=False), show_progress=False)
-    return engine
 
 
 def about() -> Report:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.benchmarks.common import Report, bm25s_of, fastest_ms, in_process, percentiles, read_queries
+from evaluation.benchmarks.common import Report, fastest_ms, in_process, percentiles, read_queries
+from evaluation.experiments import all_documents
 from evaluation.reports import markdown_table
 from ncs.index import Index
 
@@ -42,7 +43,9 @@ def warm(folder: Path, texts: Sequence[str]) -> Report:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     index = Index.load(folder)
-    engine = bm25s_of(index)
+    code = [document.code for document in all_documents(index)]
+    engine = bm25s.BM25()
+    engine.index(bm25s.tokenize(code, show_progress=False), show_progress=False)
     flat = faiss.IndexFlatIP(100)  # the time does not depend on the values of the vectors
     flat.add(np.random.default_rng(0).random((len(index), 100), np.float32))
     vector = np.random.default_rng(1).random((1, 100), np.float32)

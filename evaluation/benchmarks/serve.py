@@ -11,11 +11,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
-import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,9 +21,8 @@ from urllib.parse import urlencode
 
 import httpx
 
-from evaluation.benchmarks.common import NCS, Report, percentiles, read_queries
+from evaluation.benchmarks.common import Report, percentiles, read_queries, serving
 from evaluation.reports import markdown_table
-from ncs.errors import NcsError
 from ncs.index import Index
 
 HEALTH = "/health"
@@ -78,7 +75,8 @@ def run(options: argparse.Namespace) -> Report:
     with Index.load(options.index) as index:
         documents = len(index)
     phases: Report = {}
-    with running(options.index, options.workers) as url, get_context("spawn").Pool(2) as pool:
+    workers = [] if options.workers is None else ["--workers", str(options.workers)]
+    with serving("serve", "-i", str(options.index), "-q", *workers) as (_, url), get_context("spawn").Pool(2) as pool:
         pool.apply(ask, (url, searches, replace(short, think=0.2, seconds=min(5.0, load.seconds))))  # files are read
         phases["health, before"] = pool.apply(ask, (url, [HEALTH], short)).summary()
         beside = pool.apply_async(ask, (url, [HEALTH], Load(1, 0.1, load.seconds, 1)))
@@ -88,22 +86,6 @@ def run(options: argparse.Namespace) -> Report:
     errors = sum(sum(phase["errors"].values()) for phase in phases.values())
     figures = {"documents": documents, "queries": len(texts), "clients": load.clients, "think": load.think}
     return {**figures, "phases": phases, "errors": errors}
-
-
-@contextmanager
-def running(index: Path, workers: int | None) -> Iterator[str]:
-    """The address of a server on a free port."""
-    command = [*NCS, "serve", "-i", str(index), "--port", "0", "-q"]
-    command += [] if workers is None else ["--workers", str(workers)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            url = next((line[line.index("http://") :].split()[0] for line in process.stderr if "http://" in line), "")
-            if not url:
-                raise NcsError("ncs serve did not start; run it by itself to see why")
-            yield url
-        finally:
-            process.terminate()
 
 
 def ask(url: str, targets: Sequence[str], load: Load) -> Answers:

@@ -12,9 +12,7 @@ import argparse
 import asyncio
 import random
 import shutil
-import signal
 import socket
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -32,9 +30,9 @@ import httpx
 import psutil
 
 import ncs
-from evaluation.benchmarks.common import NCS, Report, percentiles, run_command
+from evaluation.benchmarks.common import NCS, Report, percentiles, run_command, serving
 from evaluation.reports import markdown_table
-from ncs.errors import BadInput, NcsError
+from ncs.errors import BadInput
 from ncs.index import Index
 
 PLACES = (50, 95, 99, 100)
@@ -50,14 +48,6 @@ TIME_LIMIT = 60
 """Seconds of a request to `ncs serve`: what is measured is whether it answers; ms says how fast."""
 CODE = "def soak(path):\n    with open(path) as file:\n        return file.read()\n"
 HEADERS = {"Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2025-06-18"}
-
-
-class Question(NamedTuple):
-    """A request: method, path and body."""
-
-    method: str
-    path: str
-    body: dict[str, Any]
 
 
 class Answer(NamedTuple):
@@ -102,31 +92,28 @@ def run(options: argparse.Namespace) -> Report:
             words, documents = list(index.words().vocabulary), len(index)
         limit = ("--time-limit", str(TIME_LIMIT), "-q")
         servers = {
-            "serve": stack.enter_context(_Server("serve", "-i", str(folder), *limit)),
-            "mcp": stack.enter_context(_Server("mcp", "--http", "-i", str(folder))),
+            "serve": stack.enter_context(serving("serve", "-i", str(folder), *limit)),
+            "mcp": stack.enter_context(serving("mcp", "--http", "-i", str(folder))),
         }
+        processes = {name: psutil.Process(pid) for name, (pid, _) in servers.items()}
+        urls = {name: url.removesuffix("/mcp") for name, (_, url) in servers.items()}
         trouble, stop, rng = Trouble(), threading.Event(), random.Random(options.seed)  # noqa: S311
-        processes = {name: server.process for name, server in servers.items()}
         work: list[Callable[[], None]] = [
             partial(_repeat, stop, UPDATE_SECONDS, partial(_update, tree, folder, trouble)),
             partial(_repeat, stop, KILL_SECONDS, partial(_kill, list(processes.values()), rng, trouble)),
             partial(_repeat, stop, SAMPLE_SECONDS, partial(_sample, processes, time.monotonic(), trouble)),
-            *[
-                partial(_dribble, stop, list(servers.values())[number % 4 == 0].url, number, trouble)
-                for number in range(SLOW_CLIENTS)
-            ],
+            *[partial(_dribble, stop, urls[_server_of(number)], number, trouble) for number in range(SLOW_CLIENTS)],
         ]
         threads = [threading.Thread(target=each, daemon=True) for each in work]
         for thread in threads:
             thread.start()
-        urls = {name: server.url for name, server in servers.items()}
         with get_context("spawn").Pool(1) as pool:
             load = (urls, words, options.clients, options.think, seconds, options.seed)
             answers = pool.apply(_load, load)
         stop.set()
         for thread in threads:
             thread.join()
-        stops = {name: server.stop() for name, server in servers.items()}
+        stops = {name: _stop(process) for name, process in processes.items()}
         with Index.load(folder, verify=True) as index:
             snapshot = index.description.number
     errors = Counter(
@@ -154,35 +141,18 @@ def run(options: argparse.Namespace) -> Report:
     }  # fmt: skip
 
 
-class _Server:
-    """A server in a process of its own; killed at the end where it still runs."""
+def _server_of(number: int) -> str:
+    """The server that a client asks."""
+    return "serve" if number % 4 else "mcp"
 
-    def __init__(self, *arguments: str) -> None:
-        command = [*NCS, *arguments, "--port", "0"]
-        self._popen = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        self.process = psutil.Process(self._popen.pid)
-        for line in self._popen.stderr or ():
-            if " at http://" in line:
-                self.url = line.rpartition(" at ")[2].strip().removesuffix("/mcp")
-                break
-        else:
-            raise NcsError(f"ncs {arguments[0]} did not start; run it by itself to see why")
-        threading.Thread(target=lambda: self._popen.stderr and self._popen.stderr.read(), daemon=True).start()
 
-    def __enter__(self) -> _Server:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._popen.kill()
-        self._popen.wait()
-
-    def stop(self) -> tuple[float, int]:
-        """The seconds from SIGTERM to its end, and the processes left."""
-        children, began = self.process.children(recursive=True), time.monotonic()
-        self._popen.send_signal(signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            self._popen.wait(60)
-        return time.monotonic() - began, len(psutil.wait_procs(children, timeout=5)[1])
+def _stop(server: psutil.Process) -> tuple[float, int]:
+    """The seconds from SIGTERM to its end, and the processes left."""
+    children, began = server.children(recursive=True), time.monotonic()
+    server.terminate()
+    with suppress(psutil.TimeoutExpired):
+        server.wait(60)
+    return time.monotonic() - began, len(psutil.wait_procs(children, timeout=5)[1])
 
 
 def _repeat(stop: threading.Event, seconds: float, work: Callable[[], None]) -> None:
@@ -262,14 +232,14 @@ def _load(
 
     async def ask(number: int) -> None:
         rng = random.Random(f"{seed}/{number}")  # noqa: S311
-        name = "serve" if number % 4 else "mcp"
+        name = _server_of(number)
         async with httpx.AsyncClient(
             base_url=urls[name], timeout=2 * TIME_LIMIT, headers=HEADERS, trust_env=False, verify=False  # noqa: S501
         ) as client:  # fmt: skip
             while (now := time.perf_counter() - start) < seconds:
-                question = _question(name, rng, words)
+                path, body = _question(name, rng, words)
                 try:
-                    response = await client.request(question.method, question.path, json=question.body)
+                    response = await client.post(path, json=body)
                     outcome = _outcome(response)
                 except (httpx.HTTPError, ValueError) as error:
                     outcome = type(error).__name__
@@ -283,14 +253,15 @@ def _load(
     return answers
 
 
-def _question(name: str, rng: random.Random, words: Sequence[str]) -> Question:
+def _question(name: str, rng: random.Random, words: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """A request: path and body."""
     query, similar = " ".join(rng.choices(words, k=3)), rng.random() < SIMILAR
     if name == "serve":
         body = {"source": CODE, "source_language": "python"} if similar else {"query": query}
-        return Question("POST", "/api/similar" if similar else "/api/search", body)
+        return "/api/similar" if similar else "/api/search", body
     call = {"name": "find_similar", "arguments": {"code": CODE, "code_language": "python"}}
     params = call if similar else {"name": "search_code", "arguments": {"query": query}}
-    return Question("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    return "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
 
 
 def _outcome(response: httpx.Response) -> str:

@@ -227,12 +227,7 @@ def test_each_side_costs_the_tokens_before_the_first_right_function(tmp_path: Pa
 @pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
 def test_questions_whose_functions_are_named_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = {"a.py": "def hide_keyboard():\n    pass\n", "copy.py": "def hide_keyboard():\n    pass\n"}
-    place = tmp_path / "repositories" / "o+r"
-    write(place, files)
-    git(place, "init", "-q")
-    git(place, "add", ".")
-    git(place, "commit", "-qm", "all")
-    revision = git(place, "rev-parse", "HEAD").strip()
+    revision = git(repository(tmp_path / "repositories" / "o+r", files), "rev-parse", "HEAD").strip()
     row = {"id": "1", "repo": "o/r", "root": ".", "revision": revision, "query": "hide the keyboard"}
     (tmp_path / "questions.jsonl").write_text(json.dumps({**row, "relevant": ["copy.py::hide_keyboard"]}) + "\n")
     figures = report_of(tmp_path, "tokens", "--data", tmp_path)["sets"][tmp_path.name]

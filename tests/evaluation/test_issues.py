@@ -199,7 +199,7 @@ def test_repositories_are_found_in_every_kind_of_mirror_and_checked_out(tmp_path
     repository = make(tmp_path / place, {"a.py": "x = 1\n", ".gitignore": "a.py\n"})
     tree = WorkTree(find_objects("o/r", tmp_path), tmp_path / "tree")
     head = gitrepo.git(repository, "rev-parse", "HEAD").strip()
-    assert tree.dates([head]) == {head: 1577836800}
+    assert tree.date(head) == 1577836800
     (tree.folder / "left-over").mkdir()
     tree.check_out(head)
     assert sorted(path.name for path in tree.folder.iterdir()) == [".git", ".gitignore", "a.py"]

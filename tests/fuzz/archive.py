@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from ncs.errors import SourceError
 from ncs.sources import Limits
 from tests.gitrepo import zipped
@@ -62,8 +64,8 @@ def check(case: bytes, room: Path) -> None:
     path = room / f"x{suffix.decode()}"
     path.write_bytes(data)
     (room.parent / "tmp").mkdir()
-    before, tempfile.tempdir = tempfile.tempdir, str(room.parent / "tmp")
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(room.parent / "tmp"))
         walk = walk_over(room)
         assert walk.data.pop("good:B.java") == b"class B {}\n"
         assert walk.data.pop("room:A.java") == b"class A {}\n"
@@ -80,8 +82,6 @@ def check(case: bytes, room: Path) -> None:
             assert [(file.path, file.data) for file in alone.files] == [
                 (file.path, file.data) for file in walk.files if file.repository == "x"
             ], "another walk reads other files"
-    finally:
-        tempfile.tempdir = before
     assert names(room) == sorted({"A.java", "good.zip", path.name}), "a file was written"
     assert names(room.parent) == ["room", "secret.java", "tmp"], "a file was written"
     assert not names(room.parent / "tmp"), "a temporary file was left"

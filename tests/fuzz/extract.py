@@ -93,8 +93,8 @@ def repeated(name: str, unit: str, size: int, *, inside: bool) -> tuple[str, byt
     return names()[name], code.encode("latin-1", "replace")
 
 
-def _notebook(code: str, kind: str = "code") -> bytes:
-    return json.dumps({"cells": [{"cell_type": kind, "source": code.splitlines(True)}]}).encode()
+def _notebook(code: str) -> bytes:
+    return json.dumps({"cells": [{"cell_type": "code", "source": code.splitlines(True)}]}).encode()
 
 
 def growing(unit: str, size: int) -> bytes:

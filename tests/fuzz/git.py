@@ -13,14 +13,15 @@ import shutil
 import socket
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import psutil
+import pytest
 
 from ncs.errors import SourceError
 from ncs.sources import git as git_module
@@ -133,7 +134,11 @@ def check(case: bytes, room: Path) -> None:
         with suppress(OSError, ValueError):  # an earlier edit left no such place
             EDITS[name](git_dir, where, Random(seed), known)
     before = listing(above)
-    with own_settings(above, values["variables"]):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(git_module, "_SECONDS", 15)
+        patch.setattr(tempfile, "tempdir", str(above / "tmp"))
+        for name in values["variables"]:
+            patch.setenv(name, f"{above}/private/.git")
         for revision in (None, "HEAD", filled(values["revision"], known)):
             for path in (root, evil):
                 check_walk(path, revision, is_root=path == root)
@@ -163,20 +168,6 @@ def check_walk(path: Path, revision: str | None, *, is_root: bool) -> None:
         assert not {"", ".", ".."}.intersection(parts), f"{file.path!r} leads elsewhere"
     if is_root and revision in (None, "HEAD"):
         assert walk.data.get("control:A.java") == b"class A {}\n", f"the good repository is not read: {told[:3]}"
-
-
-@contextmanager
-def own_settings(above: Path, variables: list[str]) -> Iterator[None]:
-    """Less time for git, its temporary files in `tmp`, and variables that name the private repository."""
-    seconds, folder = git_module._SECONDS, tempfile.tempdir
-    git_module._SECONDS, tempfile.tempdir = 15, str(above / "tmp")
-    os.environ.update(dict.fromkeys(variables, f"{above}/private/.git"))
-    try:
-        yield
-    finally:
-        git_module._SECONDS, tempfile.tempdir = seconds, folder
-        for name in variables:
-            del os.environ[name]
 
 
 def listing(folder: Path) -> list[tuple[str, int, int, int]]:

@@ -8,7 +8,7 @@ A target is a module of this folder with the name that `bin/fuzz` takes:
     PROGRAM = "strace"      what must be installed, if anything
 
     def generate(random: Random) -> bytes
-        One case. It depends on `random` only (no time, hash seed or order of a set): it is made again to be saved.
+        One case. It depends on `random` only (no time, hash seed or order of a set).
 
     def check(case: bytes, room: Path) -> None
         Raise AssertionError with one line where something is wrong; every other exception is a finding as well.
@@ -61,14 +61,13 @@ class Summary:
     findings: dict[str, str] = field(default_factory=dict)
 
 
-def check_case(name: str, case: bytes | tuple[int, int], folder: Path) -> tuple[float, int]:
-    """Check a case, or that of (seed, number), in this process; the seconds it took and the peak memory in MiB."""
+def check_case(name: str, case: bytes, folder: Path) -> tuple[float, int]:
+    """Check a case in this process; the seconds it took and the peak memory in MiB."""
     target = import_module(f"tests.fuzz.{name}")
-    data = case if isinstance(case, bytes) else target.generate(_random(*case))
     (folder / "room").mkdir(parents=True)
     os.environ["HOME"] = str(folder)
     began = time.perf_counter()
-    target.check(data, folder / "room")
+    target.check(case, folder / "room")
     seconds = time.perf_counter() - began
     if sys.platform == "win32":
         return seconds, 0
@@ -85,7 +84,7 @@ def run(
     """Check cases until there were so many, or for so long; findings are saved as files below `findings`/NAME."""
     target = import_module(f"tests.fuzz.{name}")
     summary, began, numbers = Summary(name, seed), time.monotonic(), count()
-    running: dict[Future[tuple[float, int]], int] = {}
+    running: dict[Future[tuple[float, int]], tuple[int, bytes]] = {}
 
     def more() -> bool:
         time_left = minutes is None or time.monotonic() - began < minutes * 60
@@ -96,15 +95,14 @@ def run(
             while len(running) < jobs and more():
                 number = next(numbers)
                 summary.cases += 1
-                future = workers.submit(
-                    check_case, name, (seed, number), Path(base, str(number)), seconds=target.SECONDS
-                )
-                running[future] = number
+                case = target.generate(Random(f"{seed}:{number}"))
+                future = workers.submit(check_case, name, case, Path(base, str(number)), seconds=target.SECONDS)
+                running[future] = number, case
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                number = running.pop(future)
+                number, case = running.pop(future)
                 shutil.rmtree(Path(base, str(number)), ignore_errors=True)
                 if error := future.exception():
-                    path = _save(target.generate(_random(seed, number)), findings / name)
+                    path = _save(case, findings / name)
                     summary.findings[path.name] = _line(error)
                     print(f"case {number}: {_line(error)}; repeat: bin/fuzz {name} --case {path}", file=sys.stderr)
                 else:
@@ -134,10 +132,6 @@ def _prepare(name: str) -> None:
     for variable in [each for each in os.environ if each.startswith(("NCS_", "XDG_", "GIT_"))]:
         del os.environ[variable]
     import_module(f"tests.fuzz.{name}")
-
-
-def _random(seed: int, number: int) -> Random:
-    return Random(f"{seed}:{number}")
 
 
 def _save(case: bytes, folder: Path) -> Path:

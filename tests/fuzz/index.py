@@ -6,16 +6,15 @@ Every command answers, or says in one line what is wrong; nothing waits, crashes
 from __future__ import annotations
 
 import atexit
-import io
 import json
 import os
 import shutil
 import sqlite3
-import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout, suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import replace
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -23,13 +22,15 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pytest
 
-from ncs.cli.main import main
+from ncs.build.map import make_map
 from ncs.index import Index
-from ncs.learn.translation import Translation
+from ncs.learn.tokenization import StemTokenizer
 from ncs.storage import snapshot as snapshots
 from ncs.storage.snapshot import checksum
 from tests import corpus, heads
+from tests.command import invoke
 
 SECONDS = 20.0
 MEMORY = 1 << 30
@@ -113,30 +114,25 @@ def generate(random: Random) -> bytes:
 
 
 def check(case: bytes, room: Path) -> None:
-    values = json.loads(case)
-    folder = altered(values["kind"], [tuple(edit) for edit in values["edits"]], room, damage=values["damage"])
-    with quick_bytes(0 if values["damage"] else snapshots.QUICK_BYTES):
-        for number in values["commands"]:
-            run(COMMANDS[number], folder, room)
-
-
-def altered(kind: str, edits: list[tuple[str, float, int, str]], room: Path, *, damage: bool = False) -> Path:
-    """A copy of a project and its index with these edits: name, which file, seed, part of the file's name."""
-    folder = room / ".ncs"
-    shutil.copytree(base(kind), room, dirs_exist_ok=True)
+    values, folder = json.loads(case), room / ".ncs"
+    shutil.copytree(base(values["kind"]), room, dirs_exist_ok=True)
     (room / "a.py").write_text(SOURCE)
     (room / "questions.tsv").write_text("open a file\topen_file\n")
     (room.parent / "secret.json").write_text(json.dumps(dict.fromkeys(("weights", "model", SECRET), SECRET)))
-    for name, where, seed, part in edits:
+    for name, where, seed, part in values["edits"]:
         files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
         files = [path for path in files if path.name not in (".gitignore", "ncs.lock")]
         files = [path for path in files if part in path.relative_to(folder).as_posix()] or files
         with suppress(Exception):  # an edit that an earlier one made impossible
             EDITS[name](files[int(where * len(files))], Random(seed))
-    if not damage and (folder / "snapshot.json").is_file() and not (folder / "snapshot.json").is_symlink():
+    if not values["damage"] and (folder / "snapshot.json").is_file() and not (folder / "snapshot.json").is_symlink():
         with suppress(Exception):
             update_checksums(folder)
-    return folder
+    with pytest.MonkeyPatch.context() as patch:
+        if values["damage"]:  # all files are as large ones, whose checksums are not compared when an index is opened
+            patch.setattr(snapshots, "QUICK_BYTES", 0)
+        for number in values["commands"]:
+            run(COMMANDS[number], folder, room)
 
 
 def update_checksums(folder: Path) -> None:
@@ -153,37 +149,15 @@ def update_checksums(folder: Path) -> None:
     path.write_text(json.dumps(content))
 
 
-@contextmanager
-def quick_bytes(count: int) -> Iterator[None]:
-    """With 0, files are as large ones, whose checksums are not compared when an index is opened."""
-    before, snapshots.QUICK_BYTES = snapshots.QUICK_BYTES, count
-    try:
-        yield
-    finally:
-        snapshots.QUICK_BYTES = before
-
-
 def run(command: tuple[str, ...], folder: Path, room: Path) -> None:
     """Run a command; AssertionError unless it answers, or ends with 2 and one line."""
-    out, err = io.StringIO(), io.StringIO()
-    before, place = sys.argv, Path.cwd()
-    sys.argv = ["ncs", *command, "-i", str(folder)]
-    os.chdir(room)
-    try:
-        with redirect_stdout(out), redirect_stderr(err):
-            main()
-        status = None
-    except SystemExit as end:
-        status = end.code
-    finally:
-        sys.argv = before
-        os.chdir(place)
-    told, called = err.getvalue(), " ".join(command)
-    assert status in (0, 1, 2), f"{called} ended with {status}"
+    done, called = invoke(*command, "-i", str(folder), cwd=room), " ".join(command)
+    told = done.stderr
+    assert done.returncode in (0, 1, 2), f"{called} ended with {done.returncode}"
     assert "Traceback" not in told, f"{called}: {told.splitlines()[-1]}; {told.splitlines()[-3]}"
-    assert SECRET not in out.getvalue() + told, f"{called} shows a file beside the index"
-    if status == 2:
-        assert not out.getvalue(), f"{called} printed {out.getvalue()[:100]!r} before its error"
+    assert SECRET not in done.stdout + told, f"{called} shows a file beside the index"
+    if done.returncode == 2:
+        assert not done.stdout, f"{called} printed {done.stdout[:100]!r} before its error"
         assert told.startswith("ncs: "), f"{called} said {told[:200]!r}"
         assert told.count("\n") == 1, f"{called} said {told[:200]!r}"
 
@@ -216,20 +190,9 @@ def base(kind: str) -> Path:
 
 def make_rich(room: Path, root: Path) -> None:
     """An index with a map, and rankers on request: a head with a translation, and others."""
-    from dataclasses import replace
-
-    from ncs.build.map import make_map
-    from ncs.learn.tokenization import StemTokenizer
-    from ncs.text.vocabulary import Vocabulary
-
     words = ("close", "file", "hide", "keyboard", "open", "path", "read", "socket")
-    draw = np.random.default_rng(1)
-    tables = [draw.normal(size=(len(words) + 1, 5)).astype(np.float32) for _ in range(2)]
-    weights = [draw.normal(size=len(words) + 1).astype(np.float32) for _ in range(2)]
-    head = heads.head(1, words=tuple(Vocabulary.of(words)), tokenizer=StemTokenizer)
-    replace(head, translation=Translation(tables[0], tables[1], weights[0], weights[1], 3.0, 0.4, 0.7)).save(
-        room / "head"
-    )
+    head = heads.head(1, words=words, tokenizer=StemTokenizer)
+    replace(head, translation=heads.translation(len(words))).save(room / "head")
     pairs = [{"query": "open a file", "code": "def open_file(path): open(path)", "language": "python"}]
     (room / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs * 5))
     rankers = ("two_field", "ncs_postrank", f"unif:head={room / 'head'}", f"ncs_enhanced:pairs={room / 'pairs.jsonl'}")
@@ -261,16 +224,19 @@ def _zero(path: Path, random: Random) -> None:
     path.write_bytes(data)
 
 
+def _index_of(path: Path) -> Path:
+    return next(parent for parent in path.parents if parent.name == ".ncs")
+
+
 def _swap(path: Path, random: Random) -> None:
-    index = path.parents[next(at for at, parent in enumerate(path.parents) if parent.name == ".ncs")]
-    other = random.choice(sorted(each for each in index.rglob(f"*{path.suffix}") if each.is_file()))
+    other = random.choice(sorted(each for each in _index_of(path).rglob(f"*{path.suffix}") if each.is_file()))
     shutil.copyfile(other, path) if other != path else path.unlink()
 
 
 def _replace(path: Path, random: Random) -> None:
     path.unlink()
-    secret = path.parents[next(at for at, parent in enumerate(path.parents) if parent.name == ".ncs")].parent.parent
-    how = random.choice(("", "pipe", "folder", "/dev/stdin", "/dev/zero", "/dev/tty", str(secret / "secret.json")))
+    secret = _index_of(path).parent.parent / "secret.json"
+    how = random.choice(("", "pipe", "folder", "/dev/stdin", "/dev/zero", "/dev/tty", str(secret)))
     if how == "pipe":
         os.mkfifo(path)
     elif how == "folder":
@@ -284,8 +250,7 @@ def _link_folder(path: Path, random: Random) -> None:
     folder = path.parent
     if folder.name == ".ncs":
         return
-    outside = folder.parents[next(at for at, parent in enumerate(folder.parents) if parent.name == ".ncs")].parent
-    outside /= f"moved{random.randrange(1 << 30)}"
+    outside = _index_of(folder).parent / f"moved{random.randrange(1 << 30)}"
     folder.rename(outside)
     folder.symlink_to(outside)
 

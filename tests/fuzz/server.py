@@ -26,6 +26,7 @@ import psutil
 
 from ncs.index import Index
 from tests import corpus
+from tests.serving import plain_get, plain_post
 
 SECONDS = 600.0
 MEMORY = 2 << 30
@@ -114,7 +115,11 @@ def check(case: bytes, room: Path) -> None:
     name, *pieces = json.loads(case)
     server = _server(name, room.parent.parent / f"server-{os.getpid()}")
     data = [piece.encode("latin-1").replace(OUTSIDE.encode(), server.outside.encode()) for piece in pieces]
-    (_talk if name == "stdio" else _send)(server, data)
+    if name == "stdio":
+        for line in data:
+            server.send(line)
+    else:
+        _send(server, data)
     began = time.monotonic()
     _ask(server)
     assert time.monotonic() - began < ANSWER_SECONDS, "a question is answered late"
@@ -266,28 +271,20 @@ def _ask(server: _Server) -> None:
     server.number += 1
     message = {"jsonrpc": "2.0", "id": f"control {server.number}", "method": "tools/call",
                "params": {"name": "search_code", "arguments": {"query": "hide soft keyboard", "k": 1}}}  # fmt: skip
-    body = json.dumps(message).encode()
     if server.name == "stdio":
-        server.send(body + b"\n")
+        server.send(json.dumps(message).encode() + b"\n")
         server.receive_until(f'"control {server.number}"'.encode())
         return
+    url = f"http://{server.url.netloc}"
     if server.name == "serve":
-        request = b"GET /api/search?query=hide+soft+keyboard&k=1 HTTP/1.1\r\n"
+        answer = plain_get(f"{url}/api/search", params={"query": "hide soft keyboard", "k": 1})
     elif server.name == "annotate":
-        request = b"GET /api/next?annotator=control HTTP/1.1\r\n"
+        answer = plain_get(f"{url}/api/next", params={"annotator": "control"})
     else:
-        request = (
-            b"POST /mcp HTTP/1.1\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
-        )
-        request += b"Mcp-Protocol-Version: 2025-06-18\r\nContent-Length: %d\r\n" % len(body)
-    with server.connect() as connection:
-        host = server.url.netloc.encode()
-        connection.sendall(
-            request + b"Host: " + host + b"\r\nConnection: close\r\n\r\n" + body * (server.name == "mcp")
-        )
-        answer = _received(connection, ANSWER_SECONDS)
-    assert answer.startswith(b"HTTP/1.1 200"), f"a question is answered with {answer[:60]!r}"
-    assert b"eyboard" in answer, "a question finds nothing"
+        headers = {"Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2025-06-18"}
+        answer = plain_post(f"{url}/mcp", json=message, headers=headers)
+    assert answer.status_code == 200, f"a question is answered with {answer.status_code}"
+    assert "eyboard" in answer.text, "a question finds nothing"
 
 
 def _received(connection: socket.socket, seconds: float) -> bytes:
@@ -336,8 +333,3 @@ def _check_answer(answer: bytes, foreign: bool) -> None:
 def _check_content(answer: bytes) -> None:
     assert CANARY not in answer, "a file outside the project is shown"
     assert b"Traceback" not in answer, "a traceback is shown"
-
-
-def _talk(server: _Server, lines: list[bytes]) -> None:
-    for line in lines:
-        server.send(line)

@@ -8,7 +8,6 @@ import shutil
 import signal
 import time
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 
@@ -66,7 +65,7 @@ def test_the_command_prints_one_line_of_json(tmp_path: Path, capsys: pytest.Capt
     assert values["cases"] > 0
 
 
-@pytest.mark.parametrize("target", [name for name in TARGETS if find_spec(f"tests.fuzz.{name}")])
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.slow
 def test_a_few_seconds_of_a_fuzzer_find_nothing(target: str, tmp_path: Path) -> None:
     module = import_module(f"tests.fuzz.{target}")

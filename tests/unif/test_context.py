@@ -9,6 +9,7 @@ import pytest
 
 from ncs.errors import BadInput
 from ncs.learn.context_encoder import LONGEST_FUNCTION, LONGEST_QUERY, READ_IN_CONTEXT
+from ncs.text.vocabulary import Vocabulary
 from ncs.types import Field
 
 pytest.importorskip("torch", reason="needs the extra unif")
@@ -39,17 +40,22 @@ def rows() -> list[Row]:
     return made
 
 
+Read = tuple[SparsePairs, Wordings, Vocabulary]
+
+
 @pytest.fixture(scope="module")
-def pairs(tmp_path_factory: pytest.TempPathFactory) -> tuple[SparsePairs, Wordings]:
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Read:
     folder = tmp_path_factory.mktemp("context") / "pairs"
     sparse = write_rows(rows(), folder, ReadStats())
-    return sparse, Wordings.load(folder)
+    return sparse, Wordings.load(folder), frequent_stems(sparse)
 
 
-def test_numpy_gives_the_vectors_of_torch(pairs: tuple[SparsePairs, Wordings], tmp_path: Path) -> None:
-    stems = frequent_stems(pairs[0])
-    own = ContextPairs.of(*pairs, stems)
-    training = ContextTraining(tmp_path, own, pairs[0].split(0.1, 0), len(stems), "cpu")
+def training_of(pairs: Read, folder: Path) -> ContextTraining:
+    return ContextTraining(folder, ContextPairs.of(*pairs), pairs[0].split(0.1, 0), len(pairs[2]), "cpu")
+
+
+def test_numpy_gives_the_vectors_of_torch(pairs: Read, tmp_path: Path) -> None:
+    own, training = ContextPairs.of(*pairs), training_of(pairs, tmp_path)
     training.run(2)
     training.model.eval()
     encoder = training.export()
@@ -65,29 +71,24 @@ def test_numpy_gives_the_vectors_of_torch(pairs: tuple[SparsePairs, Wordings], t
         np.testing.assert_allclose(encoder.encode_query(ids), queries[row], atol=0.02)
 
 
-def test_it_learns_resumes_and_gives_the_same_again(pairs: tuple[SparsePairs, Wordings], tmp_path: Path) -> None:
-    stems = frequent_stems(pairs[0])
-    first = train(tmp_path / "a", *pairs, stems, 0.1, epochs=4, device="cpu")
-    own, split = ContextPairs.of(*pairs, stems), pairs[0].split(0.1, 0)
-    ContextTraining(tmp_path / "a", own, split, len(stems), "cpu")  # a new one, untrained
-    again = train(tmp_path / "a", *pairs, stems, 0.1, epochs=4, device="cpu")  # from the last checkpoint
-    np.testing.assert_array_equal(first.words, again.words)
-    whole = train(tmp_path / "b", *pairs, stems, 0.1, epochs=4, device="cpu")
-    np.testing.assert_array_equal(first.words, whole.words)
+def test_it_learns_resumes_and_gives_the_same_again(pairs: Read, tmp_path: Path) -> None:
+    first = train(tmp_path / "a", *pairs, 0.1, epochs=4, device="cpu")
+    for folder in ("a", "b"):  # from the last checkpoint, and from the start
+        again = train(tmp_path / folder, *pairs, 0.1, epochs=4, device="cpu")
+        np.testing.assert_array_equal(first.words, again.words)
     with pytest.raises(BadInput, match="other settings"):
-        train(tmp_path / "a", *pairs, stems, 0.1, epochs=5, device="cpu")
+        train(tmp_path / "a", *pairs, 0.1, epochs=5, device="cpu")
     (tmp_path / "c").mkdir()
-    training = ContextTraining(tmp_path / "c", own, split, len(stems), "cpu")
+    training = training_of(pairs, tmp_path / "c")
     before = training._validate()
     curve = training.run(30)
     assert curve[-1]["mrr"] > before + 0.2
     assert [row["epoch"] for row in curve] == list(range(1, 31))
 
 
-def test_what_is_read_of_pairs(pairs: tuple[SparsePairs, Wordings]) -> None:
-    sparse, wordings = pairs
-    stems = frequent_stems(sparse)
-    own = ContextPairs.of(sparse, wordings, stems)
+def test_what_is_read_of_pairs(pairs: Read) -> None:
+    sparse, wordings, stems = pairs
+    own = ContextPairs.of(*pairs)
     assert own.query.shape == (len(sparse), LONGEST_QUERY)
     assert own.code.shape == own.fields.shape == (len(sparse), LONGEST_FUNCTION)
     word = [stems.word(int(id) - 1) for id in own.query[0] if id]
@@ -99,11 +100,9 @@ def test_what_is_read_of_pairs(pairs: tuple[SparsePairs, Wordings]) -> None:
     assert fewer.code.max() == 5
 
 
-def test_functions_asked_for_by_their_names_have_none(pairs: tuple[SparsePairs, Wordings]) -> None:
-    sparse, wordings = pairs
-    stems = frequent_stems(sparse)
-    own = ContextPairs.of(sparse, wordings, stems)
-    both = own.named(np.arange(10))
+def test_functions_asked_for_by_their_names_have_none(pairs: Read) -> None:
+    own = ContextPairs.of(*pairs)
+    both, every = own.named(np.arange(10)), np.arange(len(own.name))
     assert len(both.name) == 20
     for row in range(10, 20):
         names = own.code[row - 10][(own.fields[row - 10] == NAME) & (own.code[row - 10] > 0)]
@@ -111,8 +110,8 @@ def test_functions_asked_for_by_their_names_have_none(pairs: tuple[SparsePairs, 
         assert not ((both.fields[row] == NAME) & (both.code[row] > 0)).any()
     assert not set(both.question[10:]) & set(both.question[:10])
     draw = np.random.default_rng(0)
-    assert sorted(set(own.order(draw).tolist())) == list(range(len(sparse)))
-    same = own.not_negatives(np.arange(len(sparse)))
+    assert sorted(set(own.order(draw).tolist())) == every.tolist()
+    same = own.not_negatives(every)
     assert same[0, 1]  # of one question
     assert not same[0, 2]
     assert not same.diagonal().any()

@@ -13,7 +13,7 @@ from corpora.jsonl import read_rows
 from corpora.ncs287 import read_links
 from ncs.index import Index
 from ncs.learn.general import GeneralHead, GeneralScorer
-from ncs.learn.heads import Head
+from ncs.learn.heads import Head, tokens_of_words
 from ncs.learn.translation import impacts_of
 from tests import corpus
 from tests.corpora.test_codesearchnet_filters import MIT
@@ -57,7 +57,7 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_the_recipe_makes_a_head_from_repositories_and_resumes(repositories: Path, tmp_path: Path) -> None:
     run, apart = tmp_path / "run", tmp_path / "apart.jsonl"
-    apart.write_text("")
+    apart.touch()
     asked = {"query": "get rid of an entry", "repo": "owner/r0", "id": "1", "relevant": ["a.py::unlink_record"]}
     elsewhere = {**asked, "repo": "owner/none", "id": "2"}
     (tmp_path / "asked.jsonl").write_text(f"{json.dumps(asked)}\n{json.dumps(elsewhere)}\n")
@@ -84,7 +84,7 @@ def test_the_recipe_makes_a_head_from_repositories_and_resumes(repositories: Pat
     with Index.build(repositories, tmp_path / "index", config=corpus.QUICK) as index:
         words, rows = index.word_table(), np.arange(len(index))
         postings = index._bm25().postings
-        tokens = _tokens(trained, index)
+        tokens = tokens_of_words(trained.code, words.vocabulary)
         impacts, _ = impacts_of(words, tokens, float(postings.tables[0].lengths.mean()))
         query = "delete record"
         ids = trained.query_ids(query)
@@ -102,12 +102,6 @@ def test_the_recipe_makes_a_head_from_repositories_and_resumes(repositories: Pat
     least = min(frequent[counts.stems.id(stem)] for stem in fewer.stems)
     assert sum(frequent > least) < 10
     assert main(["train", "general", "--out", str(run), "-q"]) == 2
-
-
-def _tokens(head: Head, index: Index) -> object:
-    from ncs.learn.heads import tokens_of_words
-
-    return tokens_of_words(head.code, index.word_table().vocabulary)
 
 
 def test_the_list_of_repositories_is_one_of_archives_at_commits_with_their_licenses() -> None:

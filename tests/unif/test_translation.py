@@ -18,7 +18,7 @@ from ncs.errors import BadInput, IndexDamaged
 from ncs.index import Index
 from ncs.learn.heads import Head, tokens_of_words
 from ncs.learn.tokenization import StemTokenizer
-from ncs.learn.translation import FIELD_WEIGHTS, K1, B, Translation, impacts_of
+from ncs.learn.translation import FIELD_WEIGHTS, K1, B, impacts_of
 from ncs.progress import Track
 from ncs.search.aroma import features, similarity
 from ncs.search.bm25 import WEIGHTS
@@ -46,18 +46,11 @@ TEXTS = {
     "writeFile": "writes words into an open file",
 }
 QUERY = "how to close sockets"
-
-
-def translation() -> Translation:
-    draw, n = np.random.default_rng(0), len(STEMS) + 1
-    tables = [draw.normal(size=(n, 4)).astype(np.float32) for _ in range(2)]
-    unit = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in tables]
-    weights = [draw.normal(size=n).astype(np.float32) for _ in range(2)]
-    return Translation(unit[0], unit[1], weights[0], weights[1], 3.0, 0.4, 0.7)
+TRANSLATION = heads.translation(len(STEMS))
 
 
 def head() -> Head:
-    return replace(heads.head(3, words=STEMS, tokenizer=StemTokenizer), translation=translation())
+    return replace(heads.head(3, words=STEMS, tokenizer=StemTokenizer), translation=TRANSLATION)
 
 
 @pytest.fixture
@@ -85,7 +78,7 @@ def fitted(index: Index, run: Path) -> UnifRanker:
 
 
 def test_a_word_of_a_query_counts_once_and_a_query_or_a_function_without_words_has_the_score_0() -> None:
-    each, impacts = translation(), csr_matrix(np.eye(4, len(STEMS)))
+    each, impacts = TRANSLATION, csr_matrix(np.eye(4, len(STEMS)))
     assert each.scores([2, 5, 2, 0, 8], impacts).tolist() == each.scores([2, 5, 8], impacts).tolist()
     assert not each.scores([], impacts).any()
     assert not each.scores([1], csr_matrix((2, len(STEMS)))).any()
@@ -112,7 +105,7 @@ def test_the_ranker_orders_by_both_standings_and_reads_itself_back(index: Index,
     assert ranker.head.query_ids(f"{QUERY}, and close a file") == [1, 7, 2]  # no stop words, none twice
     cosines = (ranker.vectors.vectors(rows) @ ranker.query_vector(QUERY)).astype(np.float64)
     impacts, _ = impacts_of(index.word_table(), tokens_of_words(ranker.head.code, index.word_table().vocabulary))
-    words = translation().scores([1, 7], impacts)
+    words = TRANSLATION.scores([1, 7], impacts)
     expected = sum((each - each.mean()) / each.std() for each in (cosines, words))
     hits = dict(ranker.search(QUERY, 5))
     np.testing.assert_allclose([hits[row] for row in rows.tolist()], expected, atol=1e-4)
