@@ -33,12 +33,24 @@ if TYPE_CHECKING:
 
 
 TRANSLATION, GENERAL = "translation", "general"
+_TRAINED = get_args(Encoder)
+_OWN_SETTINGS = {each.name for each in fields(TrainConfig)} - {each.name for each in fields(TranslationConfig)}
+OPTIONS_OF = {
+    "answers": (TRANSLATION,),
+    **dict.fromkeys(("repositories", "apart", "questions"), (GENERAL,)),
+    **dict.fromkeys(sorted({"own", "stage"} | _OWN_SETTINGS - {"encoder"}), _TRAINED),
+}
+"""Options that only some encoders have, and these."""
 
 
 @main_program("ncs", interrupted="the same command resumes after the last epoch")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train; 0 done, 2 error (one line on stderr)."""
     options = _parser().parse_args(arguments)
+    for name, encoders in OPTIONS_OF.items():
+        if getattr(options, name, None) and options.encoder not in encoders:
+            option = name.replace("_", "-")
+            raise BadInput(f"--{option} is of ncs train {', '.join(encoders)}, not of {options.encoder}; leave it out")
     run = {TRANSLATION: _train_translation, GENERAL: _train_general}.get(options.encoder, _train)
     with needing("training", "unif"):
         trained = run(options)

@@ -59,10 +59,6 @@ def make_pool(index: Index, queries: Sequence[Query], recipe: Recipe, track: Tra
     require_code(index)
     for ranker in recipe.rankers:
         index.ranker(ranker)  # a missing one is an error before any work
-    languages = index.description.counts.get("languages")
-    for language in recipe.languages:
-        if isinstance(languages, Mapping) and language not in languages:
-            raise BadInput(f"{index.folder} has no {language}; it has: {', '.join(languages)}")
     pairs: list[Pair] = []
     for query in track(queries, "pooling", total=len(queries), unit="queries"):
         documents: dict[str, Document] = {}

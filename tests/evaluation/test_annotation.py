@@ -242,7 +242,7 @@ def test_wrong_input_is_one_line(at: Request, tmp_path: Path) -> None:
     assert "nothing is judged yet" in refused(*place, "--export", tmp_path / "x")
     assert not at.file.exists()
     assert "no ranker 'nope'; choose from " in refused(*place, "--rankers", "bm25,nope")
-    assert "has no cobol; it has: java, python" in refused(*place, "--language", "cobol")
+    assert "no language 'cobol' in this index; choose from java, python" in refused(*place, "--language", "cobol")
     write(at.file, "no database\n" * 99)
     assert "is no database of judgments (file is not a database)" in refused(*place, "--agreement")
     at.file.unlink()

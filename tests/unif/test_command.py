@@ -74,3 +74,18 @@ def test_training_without_torch_names_the_command_to_type(tmp_path: Path) -> Non
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "ncs: training needs torch; pip install 'neural-code-search[unif]'\n"
+
+
+@pytest.mark.parametrize(
+    ("encoder", "option", "of"),
+    [
+        ("cnn", ["--answers", "a.jsonl"], "translation"),
+        ("unif", ["--apart", "a.jsonl"], "general"),
+        ("translation", ["--own"], "unif, nbow, cnn, birnn, selfatt, mixed"),
+        ("general", ["--patience", "3"], "unif, nbow, cnn, birnn, selfatt, mixed"),
+    ],
+)
+def test_an_option_of_another_encoder_is_refused(tmp_path: Path, encoder: str, option: list[str], of: str) -> None:
+    run = invoke("train", encoder, *option, "--out", str(tmp_path / "run"), cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr == f"ncs: {option[0]} is of ncs train {of}, not of {encoder}; leave it out\n"
