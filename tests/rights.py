@@ -26,6 +26,18 @@ def without_rights() -> Iterator[None]:
             os.seteuid(0)
 
 
+@contextmanager
+def small_files(size: int) -> Iterator[None]:
+    """No file may grow beyond so many bytes."""
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
 def make_pipe(path: Path) -> None:
     """A named pipe."""
     if sys.platform == "win32":

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ncs.files import create_file, open_regular, read_regular, replace_file, save_array
+from tests.rights import small_files
 
 
 def test_only_regular_files_are_opened(tmp_path: Path) -> None:
@@ -45,14 +46,8 @@ def test_a_link_is_replaced_and_never_written_to(tmp_path: Path, dangling: bool)
 
 
 def test_an_array_whose_last_bytes_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    resource = pytest.importorskip("resource")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4500, limits[1]))
-    try:
-        with pytest.raises(OSError, match="File too large"):
-            save_array(tmp_path / "a.npy", np.arange(600))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with small_files(4500), pytest.raises(OSError, match="File too large"):
+        save_array(tmp_path / "a.npy", np.arange(600))
     save_array(tmp_path / "b.npy", np.arange(600))
     np.save(tmp_path / "c.npy", np.arange(600))
     assert (tmp_path / "b.npy").read_bytes() == (tmp_path / "c.npy").read_bytes()

@@ -27,11 +27,13 @@ from ncs.serve.mcp.places import full_code
 from ncs.serve.mcp.projects import Project, Settings
 from ncs.sources import SourceFile
 from ncs.storage.files import DIGEST_BYTES, FileEntry
-from ncs.storage.snapshot import SNAPSHOT, checksum, read_description
+from ncs.storage.snapshot import checksum, read_description
 from tests.command import invoke
 from tests.corpus import QUICK
+from tests.gitrepo import contents
 from tests.search.embeddings_server import Server, serving
 from tests.serve.agents import agent, call
+from tests.snapshots import alter
 
 pytest.importorskip("openai", reason="needs the extra endpoint")
 
@@ -113,15 +115,8 @@ def clone(request: pytest.FixtureRequest, room: Path, tmp_path: Path) -> Path:
     clone = shutil.copytree(room / "clone", tmp_path / "clone")
     (tmp_path / "secret").symlink_to(room / "secret")
     (clone / "link").symlink_to(room / "secret")
-    content = json.loads((clone / ".ncs" / SNAPSHOT).read_bytes())
-    CHANGES[getattr(request, "param", "as it came")](content)
-    (clone / ".ncs" / SNAPSHOT).write_text(json.dumps(content))
+    alter(clone / ".ncs", CHANGES[getattr(request, "param", "as it came")])
     return clone
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """All files of an index."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("clone", CHANGES, indirect=True)
@@ -226,9 +221,7 @@ def test_a_build_over_it_uses_nothing_of_it(room: Path, tmp_path: Path, server: 
     digests[0] = np.frombuffer(FileEntry.of(file).digest, np.uint8)  # as if the cached documents were of this content
     assert digests.shape[1] == DIGEST_BYTES
     np.save(table, digests)
-    content = json.loads((folder / SNAPSHOT).read_bytes())
-    content["files"][table.relative_to(folder).as_posix()] = checksum(table)
-    (folder / SNAPSHOT).write_text(json.dumps(content))
+    alter(folder, lambda content: content["files"].update({table.relative_to(folder).as_posix(): checksum(table)}))
     before = {path.name for path in (folder / "segments").iterdir()}
     said = invoke("build", ".", cwd=clone)
     assert said.returncode == 0, said.stderr

@@ -167,15 +167,15 @@ class _CachedSegment:
     def batch(self, first: int, n: int) -> tuple[Batch, NDArray[np.int64]]:
         """The documents of n files from the first on, and the position of each one's file."""
         rows, copies = self.table.rows[first : first + n + 1], self.table.copies[first : first + n + 1]
-        start, stop = int(rows[0]), int(rows[-1])
-        packed = self._documents.packed(start, stop)
-        copied, table = self._documents.copies(int(copies[0]), int(copies[-1])), self._table.slice(start, stop)
+        own = np.arange(rows[0], rows[-1])
+        packed = self._documents.packed(own.tolist())
+        copied, words = self._documents.copies(int(copies[0]), int(copies[-1])), self._table.select_rows(FIELDS, own)[0]
         places = ((place, (place.repository, place.path, place.start_line, place.end_line)) for _, place in copied)
         batch = Batch(  # of copies an index holds the place alone
             packed + [("", *at, "", "", "", place.qualified_name, b"", b"", False) for place, at in places],
             [each[9] for each in packed] + [digest for digest, _ in copied],
-            _local_ids(self._words, table.ids, np.diff(table.offsets), len(copied) * len(FIELDS)),
-            _local_ids(self._names, *self._uses.of(np.arange(start, stop)), len(copied)),
+            _local_ids(self._words, words, self._table.lengths(own).ravel(), len(copied) * len(FIELDS)),
+            _local_ids(self._names, *self._uses.of(own), len(copied)),
         )
         owners = [np.repeat(np.arange(n), np.diff(offsets)) for offsets in (rows, copies)]
         return batch, np.concatenate(owners)

@@ -40,7 +40,7 @@ from ncs.sources.repositories import Repository, address_of, is_address, main_wo
 from ncs.storage.commit import IndexWriter, open_writer
 from ncs.storage.document_facts import write_facts, write_languages
 from ncs.storage.documents import NAME, DocumentTable
-from ncs.storage.file_roles import FOLDER, SECTIONS, FileRoleTable, read_mask
+from ncs.storage.file_roles import FOLDER, FileRoleTable, read_sections
 from ncs.storage.files import BROKEN, FAILED, FILES, FileEntry, FileTable, home_of
 from ncs.storage.snapshot import (
     DEFAULT_NAME,
@@ -247,7 +247,7 @@ class _Build:
                 counts["head"] = weigh_head(snapshot)
         counts |= {"embeddings": embeddings.method, "training": training}
         if self.request.before_commit:
-            self.request.before_commit(parts, statistics, NO_TOMBSTONES)
+            self.request.before_commit(parts)
         about_grammars = grammar_notes(counts["text_files"], self.skipped.counts)
         self._commit(parts, statistics, counts, (*self.skipped.notes, *about_grammars, *embeddings.notes))
 
@@ -267,8 +267,8 @@ class _Build:
             write_facts(segment, collected.uses, words, documents, deduplicate=deduplicate)
             write_languages(statistics, documents)
             words.vocabulary.save(statistics)
-            sections = read_mask(segment / FOLDER, SECTIONS, len(words))
-            words.sections = None if sections is None or sections.all() else sections
+            sections = read_sections(segment / FOLDER, len(words))
+            words.sections = None if sections.all() else sections
         with self.clock("bm25"):
             lexical = Bm25Ranker()
             lexical.fit(words, track=self.stage(self.read + WORDS))

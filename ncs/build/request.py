@@ -7,14 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ncs.build.file_cache import FileCache
 from ncs.build.ingest import CollectedDocuments
 from ncs.config import BuildConfig
 from ncs.errors import BadInput
-from ncs.extract.readers import readable, readable_code
+from ncs.extract.readers import readable, readable_code, skip_reason
 from ncs.progress import Track, silent
 from ncs.sources import Origin, Readable, Scope, Skipped, SourceFile, repository_names, walk
 from ncs.sources.repositories import address_of, is_address
@@ -22,8 +19,8 @@ from ncs.storage.files import FileEntry
 from ncs.storage.snapshot import Description
 from ncs.storage.trust import check_trust, roots_of
 
-BeforeCommit = Callable[[Sequence[tuple[Path, int]], Path, NDArray[np.int64]], None]
-"""Called with segments, statistics and tombstones just before they are committed."""
+BeforeCommit = Callable[[Sequence[tuple[Path, int]]], None]
+"""Called with the folder and the number of documents of each segment just before they are committed."""
 Ingest = Callable[["Request", Skipped, Path], CollectedDocuments]
 """Reads the sources of a request into the documents of a segment."""
 
@@ -142,14 +139,13 @@ def find_changes(
     *,
     paths: Sequence[Path] | None = None,
     seconds: float | None = None,
-    skipped: Skipped | None = None,
 ) -> Difference:
     """Find the files that differ from those of an index.
 
     paths: files that may have changed, as `ncs watch` names them; None: all are checked.
     seconds: time limit; where it is exceeded, removed files are not reported.
     """
-    began, skipped = time.time_ns(), skipped or Skipped()
+    began, skipped = time.time_ns(), Skipped(reason_of=skip_reason)
     missing = {name: cache.entries[number] for name, number in cache.numbers.items()}
     scope = None if paths is None else Scope.of(map(str, paths))
     request = with_names(request, cache, all_names=scope is not None)

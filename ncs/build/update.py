@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -23,7 +23,6 @@ from ncs.build.pipeline import (
 )
 from ncs.build.request import BeforeCommit, Changes, Difference, Request, find_changes, request_of, with_names
 from ncs.errors import NcsError
-from ncs.extract.readers import skip_reason
 from ncs.progress import Track, silent
 from ncs.search.bm25 import Bm25Ranker
 from ncs.sources import Origin, Skipped, SourceFile
@@ -82,7 +81,7 @@ def update(
             if found is not None and found.snapshot == description.number:
                 difference = found
             else:
-                difference = find_changes(cache, request, paths=paths, skipped=Skipped(reason_of=skip_reason))
+                difference = find_changes(cache, request, paths=paths)
             pending = PENDING in description.counts
             if retrain or compact or pending or not is_reusable(snapshot, request.config):
                 outcome = BUILD_DUE
@@ -99,21 +98,20 @@ def update(
 def _write_update(cache: FileCache, request: Request, difference: Difference, skipped: Skipped | None) -> str:
     """Write and commit a segment and tombstones. skipped: files that the walk left out; None without a walk."""
     snapshot = cache.snapshot
-    with ExitStack() as stack:
-        dead = cache.dead_without(difference.replaced)
-        tombstones = cache.tombstones(dead)
-        files = [*difference.files, *_read_again(cache, request, dead, difference.replaced)]
-        if _is_too_much(snapshot, tombstones, files):
-            return BUILD_DUE
-        parts, merged, began = snapshot.segments, [], difference.began
-        if len(parts) >= MAX_SEGMENTS:
-            merged, parts = _later_files(cache, dead), parts[:1]
-            tombstones = tombstones[tombstones[:, 0] == int(parts[0].name)]
-            began = began if skipped is not None else min(began, cache.began())
-        rankers = requested_rankers(request.config.rankers, snapshot.statistics)
-        if not all(ranker.can_extend for ranker in rankers):
-            return BUILD_DUE
-        writer = stack.enter_context(open_writer(snapshot.folder))
+    dead = cache.dead_without(difference.replaced)
+    tombstones = cache.tombstones(dead)
+    files = [*difference.files, *_read_again(cache, request, dead, difference.replaced)]
+    if _is_too_much(snapshot, tombstones, files):
+        return BUILD_DUE
+    parts, merged, began = snapshot.segments, [], difference.began
+    if len(parts) >= MAX_SEGMENTS:
+        merged, parts = _later_files(cache, dead), parts[:1]
+        tombstones = tombstones[tombstones[:, 0] == int(parts[0].name)]
+        began = began if skipped is not None else min(began, cache.began())
+    rankers = requested_rankers(request.config.rankers, snapshot.statistics)
+    if not all(ranker.can_extend for ranker in rankers):
+        return BUILD_DUE
+    with open_writer(snapshot.folder) as writer:
         if writer.previous is None or writer.previous.number != snapshot.description.number:
             return OVERTAKEN
         clock, description = Clock(), snapshot.description
@@ -133,7 +131,7 @@ def _write_update(cache: FileCache, request: Request, difference: Difference, sk
                     with clock(ranker.name):
                         ranker.extend(snapshot.statistics, segment, collected.words, documents)
         if request.before_commit:
-            request.before_commit(segments, snapshot.statistics, tombstones)
+            request.before_commit(segments)
         seconds = {**description.counts.get("seconds", {}), "update": round(sum(clock.seconds.values()), 2)}
         counts = {**description.counts, **live_counts([path for path, _ in segments], tombstones), "seconds": seconds}
         writer.commit(
@@ -189,7 +187,7 @@ def catch_up(snapshot: Snapshot, state: str) -> int | None:
     """
     request = request_of(snapshot.description, snapshot.folder)
     with closing(FileCache(snapshot)) as cache:
-        difference = find_changes(cache, request, seconds=SECONDS, skipped=Skipped(reason_of=skip_reason))
+        difference = find_changes(cache, request, seconds=SECONDS)
     changes = difference.changes
     behind = sum(map(len, changes.kinds.values()))
     gone = len(changes.removed) > changes.unchanged + len(changes.changed)  # the sources may be away for a moment

@@ -362,7 +362,7 @@ class Publication:
         self._folder, self._target, self._track = folder, target, track
         self._n_sent = 0
 
-    def before_commit(self, segments: Sequence[tuple[Path, int]], statistics: Path, tombstones: object) -> None:
+    def before_commit(self, segments: Sequence[tuple[Path, int]]) -> None:
         """Send new segments before anybody opens the index that has them; it is committed in any case."""
         with suppress(NcsError):  # no index yet, or no store that answers: `finish` sends, and reports the error
             self._send(segments, read_description(self._folder).files)
@@ -485,7 +485,7 @@ def segment_entities(path: Path, start: int, stop: int) -> Iterator[dict[str, An
             for at in range(first, min(first + BLOCK, stop), BATCH):
                 last = min(at + BATCH, first + BLOCK, stop)
                 dense = vectors.vectors(np.arange(at, last))
-                for row, packed, vector in zip(range(at, last), documents.packed(at, last), dense, strict=True):
+                for row, packed, vector in zip(range(at, last), documents.packed(range(at, last)), dense, strict=True):
                     key = first_key(path.name) + row
                     yield {"key": key, "sparse": next(sparse) or {NOTHING: 1.0}, "dense": vector, **_texts(packed)}
 

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from ncs.learn.translation import TranslatedFunctions, impacts_of, impacts_witho
 from ncs.progress import Track, silent
 from ncs.search.rankers import Ranker, batches_with_code, nearest, read_config, statistics_of
 from ncs.storage.arrays import distinct, load_array
-from ncs.storage.vectors import VectorIndex, Vectors, choose_kind
+from ncs.storage.vectors import VectorIndex, Vectors, choose_kind, to_temporary_file
 from ncs.types import NCS_FIELDS
 
 if TYPE_CHECKING:
@@ -209,16 +208,12 @@ class UnifRanker(Ranker):
     def _index_centered(self, vectors: Iterator[Matrix], n: int) -> None:
         """Index vectors [n, d], spooled to a temporary file until their mean is known."""
         dim, centre = self.head.code.dim, self.config["centre"]
-        with TemporaryFile(prefix="ncs-unif-") as file:
-            for part in vectors:
-                file.write(np.ascontiguousarray(part, np.float32).tobytes())
-            file.flush()
-            whole = np.memmap(file, np.float32, "r", shape=(n, dim)) if n else np.zeros((0, dim), np.float32)
-            parts = [whole[start : start + CHUNK] for start in range(0, n, CHUNK)]
-            if n and (self.head.about.get("centre") if centre is None else centre):
-                total = sum((part.sum(axis=0, dtype=np.float64) for part in parts), np.zeros(dim))
-                self._mean = (total / n).astype(np.float32)
-            self._index(map(np.asarray, parts), n)
+        whole = to_temporary_file(vectors, dim, np.float32)
+        parts = [whole[start : start + CHUNK] for start in range(0, n, CHUNK)]
+        if n and (self.head.about.get("centre") if centre is None else centre):
+            total = sum((part.sum(axis=0, dtype=np.float64) for part in parts), np.zeros(dim))
+            self._mean = (total / n).astype(np.float32)
+        self._index(map(np.asarray, parts), n)
 
     def _index(self, vectors: Iterator[Matrix], n: int) -> None:
         kind, dim = choose_kind("auto", n), self.head.code.dim

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ncs.errors import IndexDamaged, reading
 from ncs.files import map_array
 from ncs.storage.duplicates import NearDuplicates
-from ncs.storage.file_roles import FOLDER, SECTIONS, TESTS, FileRoleTable, read_mask
+from ncs.storage.file_roles import FOLDER, TESTS, FileRoleTable, read_mask, read_sections
 from ncs.storage.files import FileTable
 from ncs.storage.names import DECLARED, DEFINITIONS, USES, DefinitionTable, NameUses
 from ncs.storage.postings import PostingTable, TermStatistics
@@ -46,8 +46,8 @@ def _check_segment(path: Path, n: int) -> None:
     _check(DefinitionTable.load(path / DEFINITIONS).is_sound(n))
     _check(not (path / DECLARED).is_dir() or DefinitionTable.load(path / DECLARED).is_sound(n))
     _check(FileRoleTable.load(path / FOLDER).is_sound(n))
-    for name in (SECTIONS, TESTS):
-        read_mask(path / FOLDER, name, n)
+    read_sections(path / FOLDER, n)
+    read_mask(path / FOLDER, TESTS, n)
     _check(PostingTable.load(path / WORDS).is_sound(n))
 
 

@@ -47,7 +47,7 @@ class DocumentFacts:
             languages = tuple(map(str, read_json(path)))
         words = Words(snapshot)
         duplicates = Duplicates(snapshot, words)
-        return cls(Uses(snapshot), Definitions(snapshot), FileRoles(snapshot, words), duplicates, words, languages)
+        return cls(Uses(snapshot), Definitions(snapshot), FileRoles(snapshot), duplicates, words, languages)
 
 
 def write_facts(

@@ -92,7 +92,6 @@ SELECT_ROW = f"SELECT row FROM documents WHERE id = {TEXT}"  # noqa: S608
 SELECT_ROW_AT = f"""
     SELECT row FROM documents {JOIN} WHERE documents.id IS NULL
     AND start_line = ? AND repositories.name || '/' || path = {TEXT}"""  # noqa: S608
-SELECT_TESTS = "SELECT 1 FROM columns WHERE name = 'test_row'"
 SELECT_LENGTH = "SELECT length(data) / 4 FROM columns WHERE name = 'file'"
 SETTINGS = ("page_size = 8192", "journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE")
 COLUMNS = ("file", "language", "kind", "copy_row", "copy_file", "test_row")
@@ -170,33 +169,26 @@ class DocumentTable:
             for row, file, *place in self._rows(SELECT_COPIES, (_json(rows),), (int, int, *PLACED)):
                 if file not in dead_files:
                     copies.setdefault(row, []).append(Location(*place))
-            packed = self._packed(rows)
-            bodies = unpack_bodies([body for *_, body, _ in packed])
+            packed = self.packed(rows)
+            bodies = map(_unpack_text, _unpack([body for *_, body, _ in packed]))
             return [
                 Document(*each[:-3], words, code, each[-3], tuple(copies.get(row, ())), each[-1])
                 for row, each, (code, words) in zip(rows, packed, bodies, strict=True)
             ]
 
-    def packed(self, start: int, stop: int) -> list[Packed]:
-        """The rows start..stop as `pack` made them."""
-        return self._packed(range(start, stop))
+    def packed(self, rows: Sequence[int]) -> list[Packed]:
+        """Rows as `pack` made them."""
+        packed, tests = self._select(SELECT_PACKED, rows, PACKED), self.tests(rows).tolist()
+        return [(*each, test) for each, test in zip(packed, tests, strict=True)]
 
-    def _packed(self, rows: Sequence[int]) -> list[Packed]:
-        packed, tests = self._select(SELECT_PACKED, rows, PACKED), self.tests(rows)
-        are_tests = [False] * len(packed) if tests is None else tests.tolist()
-        return [(*each, test) for each, test in zip(packed, are_tests, strict=True)]
-
-    def tests(self, rows: Sequence[int]) -> Mask | None:
-        """Whether each row is a test by its syntax; None for a file of an older version, which does not say it."""
-        if self._test_rows is None:
-            return None
+    def tests(self, rows: Sequence[int]) -> Mask:
+        """Whether each row is a test by its syntax."""
         first, last = (np.searchsorted(self._test_rows, rows, side) for side in ("left", "right"))
         return np.asarray(first < last)
 
     @cached_property
-    def _test_rows(self) -> NDArray[np.int32] | None:
-        with self._reading():
-            return self.column("test_row") if list(self._rows(SELECT_TESTS, (), (int,))) else None
+    def _test_rows(self) -> NDArray[np.int32]:
+        return self.column("test_row")
 
     def locations(self, rows: Sequence[int]) -> list[Location]:
         """The locations of documents, in the order of `rows`."""
@@ -442,15 +434,11 @@ class Documents:
         return [values[at] for at in range(len(rows))]
 
 
-def unpack_bodies(bodies: Sequence[bytes]) -> Iterator[tuple[str, Mapping[Field, Tokens]]]:
-    """Code and words of each as they were packed; ("", {}) where they were not stored.
+def _unpack(bodies: Sequence[bytes]) -> Iterator[str]:
+    """The text of each body, "" where none was stored.
 
     Raises what wrong bytes raise: zlib.error or one of BROKEN, ValueError where they unpack to far more than code does.
     """
-    return map(_unpack_text, _unpack(bodies))
-
-
-def _unpack(bodies: Sequence[bytes]) -> Iterator[str]:
     left = BYTES + DENSITY * sum(map(len, bodies))
     for body in bodies:
         stream = zlib.decompressobj()
@@ -462,6 +450,7 @@ def _unpack(bodies: Sequence[bytes]) -> Iterator[str]:
 
 
 def _unpack_text(text: str) -> tuple[str, Mapping[Field, Tokens]]:
+    """Code and words of an unpacked body."""
     if text[:1] == IN_JSON:
         code, words = json.loads(text[1:])
         if {type(each) for each in (code, *chain.from_iterable(words.values()))} != {str}:

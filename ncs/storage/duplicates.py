@@ -205,10 +205,10 @@ def _hash_words(words: Iterable[str]) -> Hashes:
 def _names(words: WordTable, word_hashes: Hashes) -> Hashes:
     """A hash of each row's name, its words in their order, [len(words)]."""
     ids, offsets = words.select(("name",))
-    sizes = np.diff(offsets)
-    places = (np.arange(len(ids)) - np.repeat(offsets[:-1], sizes)).astype(np.uint64)
+    owners = np.repeat(np.arange(len(words)), np.diff(offsets))
+    places = places_in_runs(owners).astype(np.uint64)
     names = np.zeros(len(words), np.uint64)
-    np.add.at(names, np.repeat(np.arange(len(words)), sizes), mixed(mixed(word_hashes[ids] + np.uint64(1)) + places))
+    np.add.at(names, owners, mixed(mixed(word_hashes[ids] + np.uint64(1)) + places))
     return names
 
 

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from ncs.errors import damaged, reading
 from ncs.files import read_json, save_array
 from ncs.storage.arrays import ArrayTable, Number, are_below, are_offsets, gather, load_array, offsets_of, values_of
-from ncs.storage.words import Words, WordTableBuilder, batch_words
+from ncs.storage.words import WordTableBuilder, batch_words
 from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
 from ncs.text.vocabulary import Vocabulary
-from ncs.types import SECTION, Rows
+from ncs.types import SECTION, Mask, Rows
 
 if TYPE_CHECKING:
     from ncs.storage.documents import DocumentTable
@@ -32,7 +32,7 @@ OUTLINES = frozenset({"class", "module", "block", SECTION})
 SECTIONS = "sections.npy"
 """Mask of the sections of prose, bool [n]; a segment without sections has no such file."""
 TESTS = "tests.npy"
-"""Mask of the documents that are tests by their syntax, bool [n]; segments of older versions have no such file."""
+"""Mask of the documents that are tests by their syntax, bool [n]."""
 SOURCE, TEST, EXAMPLE, ASIDE, SETTINGS = range(5)
 """Roles of a file: the product itself; tests; examples and benchmarks; stubs, vendored and generated code; what
 configures and builds it, read as text (ncs.extract.text_files). Of prose: what is about releases is aside, what is in
@@ -193,8 +193,7 @@ def write_file_roles(documents: DocumentTable, segment: Path) -> FileRoleTable:
     table.save(segment / FOLDER)
     if (sections := documents.with_labels("kind", [SECTION])).any():
         save_array(segment / FOLDER / SECTIONS, sections)
-    if (tests := documents.tests(range(len(documents)))) is not None:
-        save_array(segment / FOLDER / TESTS, tests)
+    save_array(segment / FOLDER / TESTS, documents.tests(range(len(documents))))
     (segment / FOLDER / REPOSITORIES).write_text(json.dumps(list(repositories)) + "\n", encoding="utf-8")
     return table
 
@@ -202,9 +201,9 @@ def write_file_roles(documents: DocumentTable, segment: Path) -> FileRoleTable:
 class FileRoles:
     """The files of all documents of a snapshot, numbered across segments."""
 
-    def __init__(self, snapshot: Snapshot, words: Words) -> None:
-        """words: of the snapshot. Raises IndexDamaged where files are missing or do not fit each other."""
-        self._firsts, self._words = snapshot.firsts, words
+    def __init__(self, snapshot: Snapshot) -> None:
+        """Raises IndexDamaged where files are missing or do not fit each other."""
+        self._firsts = snapshot.firsts
         folders = [segment.path / FOLDER for segment in snapshot.segments]
         self._tables = [FileRoleTable.load(folder) for folder in folders]
         self._first_file = offsets_of(np.array([len(table.role) for table in self._tables]))
@@ -216,10 +215,9 @@ class FileRoles:
         self.projects = len(numbers) if all(table.named.all() for table in self._tables) else 0
         """How many repositories there are; 0 where files have no paths."""
         sizes = [len(table.file) for table in self._tables]
-        self._tests = [mask for mask in map(read_mask, folders, repeat(TESTS), sizes) if mask is not None]
-        masks = zip(map(read_mask, folders, repeat(SECTIONS), sizes), sizes, strict=True)
-        mask = np.concatenate([np.zeros(n, np.bool_) if each is None else each for each, n in masks])
-        self.sections = mask if mask.any() else None
+        self._tests = list(map(read_mask, folders, repeat(TESTS), sizes))
+        sections = np.concatenate(list(map(read_sections, folders, sizes)))
+        self.sections = sections if sections.any() else None
         """Mask of the rows that are sections of prose, bool [n]; None where there are none."""
 
     def __len__(self) -> int:
@@ -241,16 +239,8 @@ class FileRoles:
     def roles_of(self, rows: Rows) -> NDArray[np.int8]:
         """The role of each row: TEST for a test by its syntax, else that of its file."""
         of_files = self._of_files(rows, lambda number, files: self._tables[number].role[files])
-        return np.where(self._are_tests(rows), np.int8(TEST), of_files)
-
-    def _are_tests(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether each row is a test by its syntax; in an index that does not say it, is in Rust's `mod tests`."""
-        if len(self._tests) == len(self._tables):
-            return gather(self._firsts, rows, lambda number, local: self._tests[number][local])
-        ids, offsets = self._words.select_rows(("scope",), rows)
-        owners = np.repeat(np.arange(len(rows)), np.diff(offsets))
-        within = owners[ids == self._words.vocabulary.ids_of(["tests"])[0]]
-        return np.asarray(np.bincount(within, minlength=len(rows)) > 0)
+        tests = gather(self._firsts, rows, lambda number, local: self._tests[number][local])
+        return np.where(tests, np.int8(TEST), of_files)
 
     def _of_files(self, rows: Rows, read: Callable[[int, NDArray[np.int32]], NDArray[Number]]) -> NDArray[Number]:
         """What `read` gives for the file of each row, by the numbers of its segment and of the file in it."""
@@ -273,15 +263,18 @@ class FileRoles:
         return gather(self._firsts, rows, lambda number, local: self._tables[number].title_match(words, local))
 
 
-def read_mask(folder: Path, name: str, documents: int) -> NDArray[np.bool_] | None:
-    """A mask of a segment, SECTIONS or TESTS, bool [documents]; None where there is no such file.
+def read_sections(folder: Path, documents: int) -> Mask:
+    """The mask SECTIONS of a segment, bool [documents]; raises IndexDamaged for one of another length."""
+    if (folder / SECTIONS).is_file():
+        return read_mask(folder, SECTIONS, documents)
+    return np.zeros(documents, np.bool_)
 
-    Raises IndexDamaged for one of another length.
-    """
-    path = folder / name
-    mask = load_array(path, np.bool_) if path.is_file() else None
-    if mask is not None and len(mask) != documents:
-        raise damaged(f"{path} does not fit {documents} documents")
+
+def read_mask(folder: Path, name: str, documents: int) -> Mask:
+    """A mask of a segment, bool [documents]; raises IndexDamaged where it is missing or of another length."""
+    mask = load_array(folder / name, np.bool_)
+    if len(mask) != documents:
+        raise damaged(f"{folder / name} does not fit {documents} documents")
     return mask
 
 

@@ -208,7 +208,7 @@ class DefinitionTable(ArrayTable):
             if key := key_of(name):
                 rows.append(row)
                 keys.append(numbers.setdefault(key, len(numbers)))
-                spelled.append(crc32(name.encode("utf-8", "replace")))
+                spelled.append(_crc(name))
                 scopes.append(scope_crc(scope) if scope else 0)
         names, ids = Vocabulary.numbered(numbers)
         owners = ids[np.array(keys, np.int32)]

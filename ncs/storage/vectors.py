@@ -123,7 +123,7 @@ class VectorIndex:
         if kind == "exact":
             vectors = np.concatenate([np.zeros((0, dim), np.float32), *chunks]).astype(np.float32, copy=False)
             return cls(vectors, np.flatnonzero(~vectors.any(axis=1)))
-        halves = _to_temporary_file(chunks, dim)
+        halves = to_temporary_file(chunks, dim, np.float16)
         index = cls(halves, np.flatnonzero(~halves.any(axis=1)))
         nonzero = index.nonzero_rows()
         if len(nonzero) < LEAST:
@@ -281,17 +281,17 @@ def _faiss() -> Any:
     return faiss
 
 
-def _to_temporary_file(chunks: Iterable[Matrix], dim: int) -> NDArray[Any]:
-    """Chunks as float16 [n, dim], mapped from an unlinked temporary file."""
-    import tempfile  # a query does not need it
+def to_temporary_file(chunks: Iterable[Matrix], dim: int, kind: type[np.floating[Any]]) -> NDArray[Any]:
+    """Chunks of rows as one array [n, dim] of this kind, mapped from an unlinked temporary file."""
+    from tempfile import TemporaryFile  # a query need not import it
 
     rows = 0
-    with tempfile.TemporaryFile() as file:
+    with TemporaryFile() as file:
         for chunk in chunks:
-            file.write(np.ascontiguousarray(chunk, np.float16).data)
+            file.write(np.ascontiguousarray(chunk, kind).data)
             rows += len(chunk)
         file.flush()
-        return np.memmap(file, np.float16, "r", shape=(rows, dim)) if rows else np.zeros((0, dim), np.float16)
+        return np.memmap(file, kind, "r", shape=(rows, dim)) if rows else np.zeros((0, dim), kind)
 
 
 def _train(halves: NDArray[Any], nonzero: Rows) -> Any:

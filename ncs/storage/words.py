@@ -67,11 +67,6 @@ class WordTable:
         at = rows[:, None] * len(FIELDS) + np.arange(len(FIELDS))
         return np.asarray(self.offsets[at + 1] - self.offsets[at])
 
-    def slice(self, start: int, stop: int) -> WordTable:
-        """The table of rows start..stop."""
-        offsets = self.offsets[start * len(FIELDS) : stop * len(FIELDS) + 1]
-        return WordTable(self.vocabulary, self.ids[offsets[0] : offsets[-1]], offsets - offsets[0])
-
     def learned(self, start: int, stop: int) -> Rows:
         """The rows of start..stop from which statistics and embeddings are learned."""
         rows = np.arange(start, stop)

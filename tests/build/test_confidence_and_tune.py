@@ -20,7 +20,7 @@ from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.learn.confidence import LIKELY, load_weights
 from ncs.search.feedback import Feedback, read_feedback
-from ncs.search.hybrid import HybridRanker, Parts, Weights
+from ncs.search.hybrid import HybridRanker, Weights
 from ncs.text.tokens import tokenize
 from tests import corpus
 from tests.gitrepo import contents
@@ -52,12 +52,8 @@ def hybrid(index: Index) -> HybridRanker:
     return cast(HybridRanker, index.ranker("hybrid"))
 
 
-def parts(index: Index) -> Parts:
-    return hybrid(index).open_parts
-
-
 def test_at_most_200_queries_are_made_each_from_a_document_that_answers_it(index: Index) -> None:
-    queries = synthetic_queries(parts(index), index.documents)
+    queries = synthetic_queries(hybrid(index).open_parts, index.documents)
     assert sum(MAX_QUERIES.values()) == 200
     counts = {kind: sum(query.kind == kind for query in queries) for kind in MAX_QUERIES}
     assert counts["doc"] > 20

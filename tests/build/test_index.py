@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,34 +19,32 @@ from ncs.errors import BadInput, IndexNotFound
 from ncs.index import Index
 from ncs.search.rankers import ON_REQUEST, RANKERS
 from tests import corpus
+from tests.gitrepo import contents
 
 
-@pytest.fixture(scope="module")
-def index(demo: Path) -> Iterator[Index]:
-    with Index.load(demo / ".ncs") as index:
-        yield index
-
-
-def test_every_ranker_finds_the_function_first_and_within_filters(index: Index) -> None:
+def test_every_ranker_finds_the_function_first_and_within_filters(demo_index: Index) -> None:
     for ranker in set(RANKERS) - set(ON_REQUEST):
-        hits = index.search("hide soft keyboard", ranker=ranker)
+        hits = demo_index.search("hide soft keyboard", ranker=ranker)
         assert hits[0].document.qualified_name == "Keyboards.hideSoftKeyboard", ranker
         assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
-        python = index.search("read file connection keyboard", ranker=ranker, language="python")
+        python = demo_index.search("read file connection keyboard", ranker=ranker, language="python")
         assert {hit.document.language for hit in python} <= {"python"}, ranker
-        assert index.search("hide soft keyboard", ranker=ranker, path="nowhere/*") == []
+        assert demo_index.search("hide soft keyboard", ranker=ranker, path="nowhere/*") == []
 
 
-def test_exact_duplicates_are_one_hit_with_its_copies_listed(index: Index) -> None:
-    document = index.search("hide soft keyboard", ranker="bm25")[0].document
+def test_exact_duplicates_are_one_hit_with_its_copies_listed(demo_index: Index) -> None:
+    document = demo_index.search("hide soft keyboard", ranker="bm25")[0].document
     assert document.repository == "app"
     assert [(copy.repository, copy.path, copy.start_line) for copy in document.copies] == [
         ("copy", "src/Keyboards.java", 11)
     ]
-    assert index.description.counts["copies"] == 3  # two functions and their class
-    assert np.count_nonzero(index.functions()) == 6
-    assert {hit.document.kind for hit in index.search("keyboard file", functions_only=True)} == {"method", "function"}
-    hits = index.search("hide soft keyboard", repository="copy")
+    assert demo_index.description.counts["copies"] == 3  # two functions and their class
+    assert np.count_nonzero(demo_index.functions()) == 6
+    assert {hit.document.kind for hit in demo_index.search("keyboard file", functions_only=True)} == {
+        "method",
+        "function",
+    }
+    hits = demo_index.search("hide soft keyboard", repository="copy")
     assert [hit.document.repository for hit in hits] == ["copy"] * len(hits)
     assert hits[0].document.copies[0].repository == "app"
 
@@ -67,8 +64,7 @@ def test_without_stored_code_places_stay_and_the_code_is_nowhere(tmp_path: Path)
     with Index.build(root, tmp_path / "idx", config=BuildConfig(store_code=False)) as index:
         document = index.search("hide soft keyboard")[0].document
     assert (document.code, document.path, document.start_line) == ("", "src/Keyboards.java", 11)
-    stored = b"".join(path.read_bytes() for path in (tmp_path / "idx").rglob("*") if path.is_file())
-    assert b"getWindowToken(), 0)" not in stored
+    assert b"getWindowToken(), 0)" not in b"".join(contents(tmp_path / "idx").values())
 
 
 def test_an_index_answers_though_a_build_fails_another_replaces_it_and_its_sources_go(tmp_path: Path) -> None:

@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from ncs.index import Index
-from ncs.storage.file_roles import FOLDER, TESTS
 from tests import gitrepo
 from tests.command import invoke
 from tests.corpus import QUICK
-from tests.snapshots import change
 
 FILES = {
     "src/door.rs": (
@@ -63,13 +61,3 @@ def test_tests_by_syntax_stand_behind_what_they_test(home: Path) -> None:
     roles = {hit["qualified_name"]: hit["explanation"]["factors"]["role"] for hit in hits}
     assert roles["checks.open_door_checked"] == roles["Opening.opens_doors"] < 1
     assert roles["open_door"] == roles["open_doors"] == roles["test_connection"] == 1
-
-
-def test_an_index_that_does_not_say_it_opens_and_has_the_tests_that_it_had(home: Path) -> None:
-    before = found(home)
-    (segment,) = (home / ".ncs" / "segments").iterdir()
-    (segment / FOLDER / TESTS).unlink()
-    change(home / ".ncs", lambda description: description["files"].pop(f"segments/{segment.name}/{FOLDER}/{TESTS}"))
-    assert left_out(home) == ["make_door", "tests.lock_door"]
-    assert sorted(found(home)) == sorted(before)
-    assert invoke("info", "--verify", cwd=home).returncode == 0

@@ -20,7 +20,7 @@ from ncs.storage.commit import open_writer
 from ncs.storage.snapshot import SEGMENTS, open_snapshot, read_description
 from ncs.workers import Workers
 from tests.gitrepo import write
-from tests.rights import without_rights
+from tests.rights import small_files, without_rights
 from tests.storage.small_index import (
     ROWS,
     build,
@@ -199,15 +199,10 @@ def test_a_disk_that_is_full_or_fills_up_is_named_in_one_line_and_harms_nothing(
 
 
 def test_a_write_beyond_the_limit_of_file_sizes_is_one_line_too(tmp_path: Path) -> None:
-    resource = pytest.importorskip("resource")
     build(tmp_path, "old")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))
-        with pytest.raises(NcsError, match=r"choose another folder with -i$"), open_writer(tmp_path) as writer:
-            (writer.new_folder(SEGMENTS) / "big").write_bytes(bytes(4 << 20))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    refused = pytest.raises(NcsError, match=r"choose another folder with -i$")
+    with small_files(1 << 20), refused, open_writer(tmp_path) as writer:
+        (writer.new_folder(SEGMENTS) / "big").write_bytes(bytes(4 << 20))
     assert open_snapshot(tmp_path, text_of, verify=True) == "old"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -18,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ncs.errors import IndexDamaged, NcsError
-from ncs.storage.documents import DocumentTable, StoreWriter, pack, pack_body, unpack_bodies
+from ncs.storage.documents import DocumentTable, StoreWriter, pack
 from ncs.storage.filters import Filters
 from ncs.types import Document, Field, Location
 
@@ -164,18 +163,6 @@ def test_without_code_only_the_place_names_and_kind_are_on_the_disk(tmp_path: Pa
     assert original.digest not in path.read_bytes()
 
 
-def test_a_table_of_an_older_version_does_not_say_what_is_a_test(tmp_path: Path) -> None:
-    path = write(tmp_path / "documents.sqlite", [document(0), document(1, test=True)])
-    with DocumentTable(path) as table:
-        assert table.tests([1, 0, 1]) is not None
-        assert [each[-1] for each in table.packed(0, 2)] == [False, True]
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("DELETE FROM columns WHERE name = 'test_row'")
-    with DocumentTable(path) as table:
-        assert table.tests([1, 0, 1]) is None
-        assert [each.test for each in table.documents([0, 1])] == [False, False]
-
-
 def test_a_folder_may_have_any_name_and_is_read_without_writing_to_it(tmp_path: Path) -> None:
     folder = tmp_path / "with space a?b#c%20d ünï quote'\" semi;colon&x=1"
     folder.mkdir()
@@ -253,7 +240,8 @@ def test_a_table_is_not_written_over_nor_without_its_folder(tmp_path: Path) -> N
         StoreWriter(tmp_path / "none" / "documents.sqlite")
 
 
-def test_code_that_repeats_itself_is_not_taken_for_damage() -> None:
+def test_code_that_repeats_itself_is_not_taken_for_damage(tmp_path: Path) -> None:
     """It packs a thousand times smaller: a build of forty such functions said that its own index was damaged."""
-    body = pack_body("f()\n" * 250_000, {})
-    assert {len(code) for code, _ in unpack_bodies([body] * 40)} == {1_000_000}
+    code = "f()\n" * 250_000
+    with DocumentTable(write(tmp_path / "documents.sqlite", [document(i, code=code) for i in range(40)])) as table:
+        assert {each.code for each in table.documents(range(40))} == {code}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +12,7 @@ from hypothesis import strategies as st
 from ncs.errors import IndexDamaged, IndexFolderError, IndexNotFound, IndexVersion, NcsError
 from ncs.storage import snapshot as snapshots
 from ncs.storage.snapshot import DEFAULT_NAME, Snapshot, checksum, find_index, open_snapshot, read_description
+from tests.snapshots import alter
 from tests.storage.small_index import build, text_of
 
 
@@ -26,11 +25,6 @@ def index(tmp_path: Path) -> Path:
 
 def open_text(folder: Path, *, verify: bool = False) -> str:
     return open_snapshot(folder, text_of, verify=verify)
-
-
-def rewrite(index: Path, **changes: Any) -> None:
-    path = index / "snapshot.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +72,7 @@ def test_a_garbled_snapshot_or_one_that_names_other_folders_is_damaged(
     if isinstance(content, bytes):
         (index / "snapshot.json").write_bytes(content)
     else:
-        rewrite(index, **content)
+        alter(index, lambda description: description.update(content))
     with pytest.raises(
         IndexDamaged, match=r"my index/snapshot.json is damaged \(.*\); build the index again: ncs build"
     ):
@@ -106,7 +100,7 @@ def test_whatever_bytes_of_a_snapshot_change_it_opens_or_is_one_of_our_errors(in
 
 def test_unknown_keys_are_ignored_and_another_format_is_refused(index: Path) -> None:
     before = read_description(index)
-    rewrite(index, shards=[1, 2])
+    alter(index, lambda description: description.update(shards=[1, 2]))
     assert read_description(index) == before
     (index / "snapshot.json").write_text('{"format": 7, "segments": "elsewhere"}')
     with pytest.raises(
@@ -120,7 +114,7 @@ def test_unknown_keys_are_ignored_and_another_format_is_refused(index: Path) -> 
 )
 def test_a_snapshot_that_leads_outside_the_folder_is_refused(index: Path, path: str) -> None:
     (index / "secret").write_text("x")
-    rewrite(index, files={path: checksum(index / "secret")})
+    alter(index, lambda description: description.update(files={path: checksum(index / "secret")}))
     with pytest.raises(IndexDamaged, match="names a file outside the folder"):
         open_text(index)
 

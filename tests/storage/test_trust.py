@@ -24,7 +24,7 @@ from ncs.storage.trust import KEY_BYTES, UNSIGNED, distrust, is_own, key_file, s
 from tests.command import invoke
 from tests.corpus import QUICK
 from tests.rights import make_pipe
-from tests.snapshots import change
+from tests.snapshots import alter, change
 from tests.storage import small_index
 
 CODE = "def open_door(key):\n    return key.turn()\n\n\ndef close_door(key):\n    key.turn_back()\n"
@@ -59,13 +59,6 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def reason(folder: Path) -> str:
     """Why the index in a folder is not trusted."""
     return distrust(folder, read_description(folder))
-
-
-def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change snapshot.json as a stranger can, who has no key."""
-    content = json.loads((folder / SNAPSHOT).read_bytes())
-    change(content)
-    (folder / SNAPSHOT).write_text(json.dumps(content))
 
 
 def test_no_value_of_snapshot_json_can_be_changed(project: Path) -> None:
@@ -274,7 +267,7 @@ def test_an_index_that_leads_out_of_the_project_is_refused(project: Path, tmp_pa
 
 
 def test_nothing_is_written_on_an_index_that_is_not_trusted(project: Path) -> None:
-    edit(project / ".ncs", lambda content: content["counts"].update(documents=3))
+    alter(project / ".ncs", lambda content: content["counts"].update(documents=3))
     before = {path: path.stat().st_mtime_ns for path in (project / ".ncs").rglob("*")}
     refusal = "can only be searched, as the index is not trusted"
     with pytest.raises(NcsError, match=refusal), open_writer(project / ".ncs"):
@@ -297,7 +290,7 @@ def test_a_ranker_that_was_put_into_an_index_later_is_not_there(project: Path) -
 
 
 def test_a_build_over_an_index_with_endless_numbers_can_be_read(project: Path) -> None:
-    edit(project / ".ncs", lambda content: content.update(number=10**30))
+    alter(project / ".ncs", lambda content: content.update(number=10**30))
     (project / ".ncs" / "segments" / ("9" * 18)).mkdir()
     Index.build(project, project / ".ncs", config=QUICK).close()
     assert reason(project / ".ncs") == ""
