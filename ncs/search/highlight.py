@@ -18,7 +18,9 @@ from ncs.text.stems import stem_all
 from ncs.text.tokens import content_words, field_tokens, literal_tokens, spans, tokenize
 from ncs.types import Document
 
-EXCERPT_LINES = 14
+EXCERPT_LINES, FEW = 14, 5
+"""Lines of an excerpt, at most. Where fewer than FEW have words of the query, as in a class named by it, the first lines
+of code are shown."""
 MAX_MARKED = 100_000
 """Characters of code in which words are sought."""
 NAME_LINES = 12
@@ -122,7 +124,7 @@ def excerpt(
         new = {line, *shown_whole.intersection((line - 1, line + 1))}
         if len(shown | new) <= EXCERPT_LINES:
             shown |= new
-    if not present and not order:
+    if len(shown) < FEW:
         shown.update(sorted(shown_whole)[:EXCERPT_LINES])
     return _ranges(sorted(shown))
 

@@ -352,6 +352,7 @@ class HybridRanker(Ranker):
             "meaning": np.maximum(pool.meaning, 0.0),
             "name": name,
             "definition": signals.definition_scores(facts.definitions, intent, rows, inside),
+            "constructor": signals.are_constructors(facts.definitions, intent, rows),
         }
         general_weight = weights.general * max(0.0, 1 - best / max(sum(idf.values()), 1e-9))
         if parts.general:
@@ -396,12 +397,14 @@ class HybridRanker(Ranker):
         features["own"] = sum((value for name, value in values.items() if name not in OTHERS), inside * titles)
         outlines, thin = files.outlines_of(rows), signals.thin_bodies(words, rows)
         role = 1 - (1 - settings.role) * (1 + inside) / 2
-        asked = (on_trace > 0) | (features["definition"] >= 1)
+        defining = features["definition"] >= 1
+        own = defining & (roles == SOURCE)
+        asked, of_no_role = (on_trace > 0) | defining, (on_trace > 0) | (own if own.any() else defining)
         features["certain"] = np.minimum(1.0, np.maximum.reduce([features["definition"], verbatim, on_trace]))
         certain = asked | (verbatim > 0) | (files.files_of(rows) < 0)
         factors = {
             "length": np.where(certain, 1.0, signals.length_factors(words.lengths(rows).sum(axis=1), inside, name)),
-            "role": np.where(asked, 1.0, signals.role_factors(roles, intent.words, role)),
+            "role": np.where(of_no_role, 1.0, signals.role_factors(roles, intent.words, role)),
             "outline": np.where(outlines, 1 - (1 - settings.outline) * (1 - inside), 1.0),
             "body": signals.body_factors(thin & ~outlines, inside, directed, settings.body),
             "quality": signals.quality_factors(words, stems, rows, thin, settings.unfinished),
@@ -477,8 +480,10 @@ def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float, answ
     rows = np.array(ranking.rows, np.int64)
     total = _total(ranking)
     files, outlines = facts.file_roles.files_of(rows), facts.file_roles.outlines_of(rows)
-    yielding = outlines & (ranking.features["definition"] == 0)
-    placed = signals.members_first(total, files, outlines, yielding)
+    definition, constructors = ranking.features["definition"], ranking.features["constructor"] > 0
+    called_so = files[(definition >= 1) & ~outlines & ~constructors]
+    placed = signals.members_first(total, files, outlines, outlines & ((definition == 0) | are_in(files, called_so)))
+    placed = signals.members_first(placed, files, ~outlines | (definition < 1), constructors)
     changed = {**ranking.factors, "member": np.divide(placed, total, out=np.ones(len(rows)), where=total > 0)}
     ranking, total = replace(ranking, factors=changed), placed
     positive = np.flatnonzero((total > 0) & (ranking.features["own"] > 0))

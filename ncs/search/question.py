@@ -47,6 +47,13 @@ SYMBOLS = 3
 _CODE = re.compile(r"[;{}]|\)\s*\.|\w\(.*\)|[=!<>]=|->|=>|\breturn\b.+;|\w\s=\s\w|^[ \t]{2,}\S", re.MULTILINE)
 _MESSAGE = re.compile(r""": |\w!|(?:error|exception)\b|(?<!\w)(["'`]).{2,200}?\1(?!\w)""", re.IGNORECASE)
 """What messages of programs have, and seldom questions: a colon, an error's class, something quoted."""
+_COMPLAINT = re.compile(
+    r"\b(?:un(?:known|expected|supported|able|defined|recogni[sz]ed)|in(?:valid|correct)|fail(?:s|ed|ure)?|cannot|can't"
+    r"|could not|couldn't|does(?: not|n't)|is(?: not|n't)|not found|no such|missing|illegal|malformed|denied|refused"
+    r"|already|must|expected)\b",
+    re.IGNORECASE,
+)
+"""Words of messages that say what is wrong; beside them a single word in double quotes is a value, not a phrase."""
 _ERROR_REPORT = re.compile(
     r"\s*(?:[\w.:]{0,200}(?:error|exception|warning|fatal|panic)\w{0,40}: +\S"
     r"|terminate called|libc\+\+abi|uncaught|unhandled)",
@@ -146,6 +153,8 @@ def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
     ('symbol', 'keywords', 'code')
     >>> read_intent("ValueError: 40 is not in the range").kind, read_intent("what's in the user's range").kind
     ('message', 'how-to')
+    >>> read_intent('unknown command "foo" for "app"').kind, read_intent('find "foo" in a file').kind
+    ('message', 'how-to')
     >>> read_intent("Error: 40 is not in the range 1<=x<=16.").kind, read_intent("if (1 <= x) { x += 1; }").kind
     ('message', 'code')
     """
@@ -155,6 +164,9 @@ def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
     words = [word for word in content if word not in set(languages)]
     symbols = query_symbols(text)
     kind = _kind(text, tokens, symbols)
+    has_value = any(" " not in phrase for phrase in _PHRASE.findall(quoted))
+    if kind in ("how-to", "keywords") and len(tokens) > MIN_MESSAGE and has_value and _COMPLAINT.search(text):
+        kind = "message"
     symbols += _name_apart(kind, tokens)
     lines_of_code = kind == "code" and "\n" in text.strip()
     only_uses = lines_of_code or sum(symbol.certain for symbol in symbols) > SYMBOLS

@@ -34,6 +34,7 @@ import numpy as np
 from ncs.search.question import MAX_MESSAGE
 from ncs.storage.arrays import are_in, distinct
 from ncs.storage.file_roles import ASIDE, EXAMPLE, SETTINGS, SOURCE, TEST
+from ncs.storage.names import EXACT
 from ncs.text.stems import Stems, stem_all
 from ncs.text.tokens import STOP_WORDS, tokenize
 from ncs.types import FIELDS
@@ -269,6 +270,10 @@ def _direction(name: Sequence[str], words: Sequence[str], source: str, target: s
     return 0
 
 
+EXACTLY = 1.0
+"""What a name that is the whole query says more for the definitions that are spelled so."""
+
+
 def definition_scores(symbols: Definitions, intent: Intent, rows: Rows, inside: float) -> Scores:
     """The degree to which each row defines a symbol of the query, [len(rows)].
 
@@ -279,8 +284,17 @@ def definition_scores(symbols: Definitions, intent: Intent, rows: Rows, inside: 
     for symbol in intent.symbols:
         defining, weights = symbols.match(symbol)
         _, at, here = np.intersect1d(rows, defining, assume_unique=True, return_indices=True)
-        result[at] = np.maximum(result[at], weights[here] * (1.0 if intent.kind == "symbol" else inside))
+        if intent.kind == "symbol":
+            result[at] = np.maximum(result[at], weights[here] + EXACTLY * (weights[here] >= EXACT))
+        else:
+            result[at] = np.maximum(result[at], weights[here] * inside)
     return result
+
+
+def are_constructors(symbols: Definitions, intent: Intent, rows: Rows) -> Scores:
+    """1 for the constructors of a class that the query names, else 0, [len(rows)]."""
+    constructors = [symbols.constructors(symbol) for symbol in intent.symbols]
+    return are_in(rows, np.concatenate([rows[:0], *constructors])).astype(np.float64)
 
 
 def declared_overlap(symbols: Definitions, intent: Intent, rows: Rows, idf: Mapping[str, float]) -> Scores:

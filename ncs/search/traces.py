@@ -41,6 +41,8 @@ PER_LINE = 3
 _NO_PATH = r"""\s"'(),;=<>|"""
 _FRAME = re.compile(rf"""(?<![^{_NO_PATH}])([^{_NO_PATH}]{{1,300}}\.\w{{1,10}})(?:", line |:line |:|\()(\d{{1,7}})\b""")
 _NAMED = re.compile(r"\s*(?:at |#\d{1,4} +(?:0x[0-9a-f]{1,16} in )?)([\w.:+$`~<>]{3,300})(?:\[[\w, ]{1,100}\])? ?\(")
+_PACKAGE = re.compile(r"(?:^|[\s/])((?:\w{1,100}\.){1,30})[\w$]{1,200}\.[\w$<>]{1,200}\($")
+"""Before the file of a frame of Java: the package, whose folders it is in, the class and the method."""
 _PYTEST = re.compile(r"^E {3,}", re.MULTILINE)
 _INNERMOST_LAST = re.compile(rf"most recent call last|{_PYTEST.pattern}", re.MULTILINE)
 _NO_MESSAGE = re.compile(r"\s|#\d|Traceback|goroutine \d|stack (?:back)?trace|Thread |from |at ", re.IGNORECASE)
@@ -83,6 +85,8 @@ def read_trace(text: str) -> Trace:
         for match in matches:
             parts = re.split(r"[/\\]", match[1].removeprefix("file://"))
             path = tuple(part for part in parts if part not in ("", ".", ".."))
+            if len(path) == 1 and path[0].endswith(".java") and (package := _PACKAGE.search(line[: match.start()])):
+                path = (*package[1].split(".")[:-1], *path)
             around = "\n".join((lines[at - 1] if at else "", line.replace(match[1], "")))
             frames.append(Frame(path, int(match[2]), around))
         named = None if matches else _NAMED.match(line)
@@ -168,7 +172,7 @@ def _function_of(frame: Frame, locations: Sequence[Location]) -> int | None:
         location = locations[at]
         inside = location.start_line <= frame.line <= location.end_line
         name = re.split(r"\W+", location.qualified_name)
-        named, shared = name[-1] in words, sum(part in own for part in name) if name[-1] in own else 0
+        named, shared = name[-1] in words, sum(part in own for part in set(name)) if name[-1] in own else 0
         length = location.end_line - location.start_line
         near = -length if inside else -abs(location.start_line - frame.line)
         return shared, inside and named, inside or named, near

@@ -266,6 +266,11 @@ class Definitions:
         found = self._live(self._declared, folded(name))
         return found[:, found[1] == _crc(name)]
 
+    def constructors(self, symbol: Symbol) -> NDArray[np.int64]:
+        """Rows of functions that are called like the class that they are in, where the query names that class alone."""
+        rows, _, scopes = self._live(self._tables, folded(symbol.name))
+        return rows[scopes == _folded_crc(symbol.name)] if not symbol.qualifiers else rows[:0]
+
     def names(self) -> Iterator[str]:
         """The folded names of all segments, some of them several times."""
         return chain.from_iterable(table.names for _, table in self._tables)

@@ -23,7 +23,7 @@ LONGEST = 80
 _WIDTH = 300
 """Bytes of a statement that are read; what is declared stands at its beginning."""
 _ENDS = re.compile(rb"[\n;{}]")
-_FIRST = re.compile(rb"#|\w+")
+_FIRST, _WORD = re.compile(rb"#|\w+"), re.compile(rb"\w+")
 _NO_DECLARATION = frozenset(
     b"if elif else unless while until for foreach switch case when match return with assert import from yield print "
     b"echo throw raise del await goto class def function func fun fn try except finally catch".split()
@@ -63,7 +63,7 @@ _NAME_FIRST = re.compile(
 """No line that ends in a comma, which is an entry of a table; but in Rust, where fields end so."""
 _TYPE_FIRST = re.compile(
     rb"(?!(?:struct|union|enum)[ \t]+\w+$)(?:@\w+(?:\([^()]*\))?[ \t]+){0,5}"
-    rb"(?:[\w:.]+(?:<[^<>]*(?:<[^<>]*>[^<>]*)?>)?[ \t*&?\[\]]+){1,6}"
+    rb"(?:[\w.]+(?:::[\w.]+)*(?:<[^<>]*(?:<[^<>]*>[^<>]*)?>)?[ \t*&?\[\]]+){1,6}"
     rb"(\w+(?:[ \t]*,[ \t]*\*?\w+)*)(?:\[[^\]]*\])*"
 )
 _GO_FIELD = re.compile(rb"(\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]+[*\[\w].*")
@@ -118,7 +118,7 @@ def declared_names(code: bytes, language: str = "", *, in_class: bool = False) -
             found = first
         else:
             found = _FIELD.match(line) if word in _FIELDS else None
-            if not found and field and word not in _NO_FIELD:
+            if not found and field and _NO_FIELD.isdisjoint(_WORD.findall(line)):
                 found = field.fullmatch(line.rstrip(b",") if language == "rust" else line)
         if found:
             for name in found[found.lastindex or 0].split(b","):

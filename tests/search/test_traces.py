@@ -98,6 +98,7 @@ DOTNET = "System.Exception: full\r\n   at Logger.Emit(Event e) in C:\\build\\cor
         (PYTHON.replace("line 14, in main", "line 4, in main"), ["Opener.open_stream", "main"]),
         (JAVA.replace("Reader.java:3", "Reader.java:1"), ["Reader.read"]),
         (GO.replace("command.go:4", "command.go:1"), ["Command.Execute"]),
+        (DOTNET.replace("line 3", "line 90"), ["Logger.Emit"]),  # the constructor is nearer, and called like the class
     ],
 )
 def test_the_functions_of_a_trace_lead_innermost_first(index: Index, trace: str, names: list[str]) -> None:
@@ -116,7 +117,14 @@ def test_a_file_of_the_same_name_elsewhere_is_not_the_frames(index: Index) -> No
     assert hits[0].document.path != "src/things/core.py"
 
 
-@pytest.mark.parametrize("text", ["a", "a.", "a.b:1 ", "a.b:1\n", "'", "'a", "E   "])
+def test_a_class_of_another_package_is_not_the_frames(index: Index) -> None:
+    trace = "Error: no source\n\tat {}Reader.read(Reader.java:3)"
+    for package, path, frame in (("", ("Reader.java",), 12), ("com.acme.", ("com", "acme", "Reader.java"), 0)):
+        assert read_trace(trace.format(package)).frames[0].path == path
+        assert index.results(trace.format(package), 1).ranking.signals["frame"].max() == frame
+
+
+@pytest.mark.parametrize("text", ["a", "a.", "a.b:1 ", "a.b:1\n", "a.b.c(d.java:1", "'", "'a", "E   "])
 @pytest.mark.parametrize("read", [read_trace, read_intent])
 def test_a_text_without_an_end_takes_no_more_than_its_length(read: Callable[[str], object], text: str) -> None:
     assert growth(lambda n: partial(read, text * n), MAX_QUERY // TIMES // len(text)) < GROWTH

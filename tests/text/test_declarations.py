@@ -64,6 +64,12 @@ def test_names_are_read_in_each_language(code: str, names: str) -> None:
             "class Box extends BaseBox\n  throws IOException {\n  Map<String, Integer> sizeOf;\n  @Id int boxId;\n}",
             "sizeOf boxId",
         ),
+        ("java", "public final class NullBox extends BaseBox {\n  private int boxId;\n}", "boxId"),
+        (
+            "csharp",
+            "public sealed class Box : IBox, IEquatable<Box>\n{\n  int boxId;\n  internal struct Deep : IBox {\n}",
+            "boxId",
+        ),
         ("typescript", "export type $ZodCode = 1;\nexport const $Zeta = 2", "$ZodCode $Zeta"),
         ("swift", "open var onClose: ((A_B) -> Void)?\nweak var theBox: Box?", "onClose theBox"),
     ],
