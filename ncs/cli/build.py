@@ -58,11 +58,13 @@ def build(
     ] = None,
     dim: Annotated[int | None, Option(min=1, help="fastText: embedding size.")] = None,
     window: Annotated[int | None, Option(min=1, help="fastText: skip-gram window.")] = None,
-    epochs: Annotated[int | None, Option(min=1, help="fastText: passes over the corpus.")] = None,
+    epochs: Annotated[int | None, Option(min=1, max=1000, help="fastText: passes over the corpus.")] = None,
     min_count: Annotated[int | None, Option(min=1, help="fastText: rarer words get no vector.")] = None,
     min_n: Annotated[int | None, Option(min=0, help="fastText: shortest sub-word; 0: none.")] = None,
     max_n: Annotated[int | None, Option(min=0, help="fastText: longest sub-word; 0: none.")] = None,
-    threads: Annotated[int | None, Option(min=1, help="fastText: threads; with more than one, results vary.")] = None,
+    threads: Annotated[
+        int | None, Option(min=1, max=256, help="fastText: threads; with more than one, results vary.")
+    ] = None,
     seed: Annotated[int | None, Option(help="fastText: seed.")] = None,
     pretrained: Annotated[Path | None, Option(help="fastText: word vectors to start from (.vec, .bin).")] = None,
     ranker: Annotated[

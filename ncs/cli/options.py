@@ -106,9 +106,9 @@ Globs = Annotated[
     Option("-g", "--glob", metavar="GLOB", help="Such files: '*.py'; others: '!tests/'. Repeatable, the last wins."),
 ]
 NoTests = Annotated[bool, Option("--no-tests", help="No tests.")]
-Regexp = Annotated[
-    str | None,
-    Option("-e", "--regexp", metavar="REGEX", help="Only code or names that match this regular expression."),
+Regexps = Annotated[
+    list[str] | None,
+    Option("-e", "--regexp", metavar="REGEX", help="Only code or names that match this, or one of several."),
 ]
 Kind = Annotated[
     str | None,
@@ -146,6 +146,17 @@ def end(answer: Answer, found: int, *, quiet: bool = False) -> NoReturn:
     for note in answer["notes"] if not quiet else ():
         say(f"ncs: {note}")
     raise Exit(FOUND if found else NOTHING_FOUND)
+
+
+def either(regexps: Sequence[str] | None) -> str | None:
+    """One regular expression for several.
+
+    >>> either(["a|b", "c"]), either(["a|b"]), either(None)
+    ('(?:a|b)|(?:c)', 'a|b', None)
+    """
+    return (
+        "|".join(f"(?:{each})" for each in regexps) if regexps and len(regexps) > 1 else next(iter(regexps or ()), None)
+    )
 
 
 def context_lines(context: int | None, before: int | None, after: int | None) -> tuple[int, int] | None:

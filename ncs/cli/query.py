@@ -34,7 +34,7 @@ def query(
         ),
     ] = None,
     k: options.Hits = 10,
-    regexp: options.Regexp = None,
+    regexps: options.Regexps = None,
     globs: options.Globs = None,
     languages: options.Languages = None,
     languages_not: options.LanguagesNot = None,
@@ -84,13 +84,13 @@ def query(
     from ncs.answer import ask
 
     form = choose_format(form, as_json=as_json, jsonl=jsonl, paths=paths, color=color)
-    text, places = options.question_and_places(words or [], regexp=regexp is not None)
+    text, places = options.question_and_places(words or [], regexp=regexps is not None)
     with open_current(index, store, update=not no_update, build=build, quiet=quiet) as opened_index:
         answer = ask(
             opened_index, _read(text), max(k, open_hit or k), ranker=ranker, language=languages,
             language_not=languages_not, repository=repository, path=path, glob=globs, kind=kind,
             places=places_in(opened_index.snapshot, places), functions_only=functions_only, no_tests=no_tests,
-            content=content, regexp=regexp, code=_needs_code(form, no_code, open_hit), explain=explain,
+            content=content, regexp=options.either(regexps), code=_needs_code(form, no_code, open_hit), explain=explain,
             min_confidence=min_confidence, unfold=unfold, files=files or form == "paths",
         )  # fmt: skip
         if len(text) > 1 and not quiet and (bare := [place for place in places if place.isidentifier()]):
@@ -105,7 +105,7 @@ def query(
 def similar(
     place: Annotated[str, Argument(metavar="FILE:LINE", help="A line of a function.", show_default=False)],
     k: options.Hits = 10,
-    regexp: options.Regexp = None,
+    regexps: options.Regexps = None,
     globs: options.Globs = None,
     languages: options.Languages = None,
     languages_not: options.LanguagesNot = None,
@@ -138,7 +138,7 @@ def similar(
     with open_current(index, update=not no_update, quiet=quiet) as opened_index:
         answer = ask_similar(
             opened_index, place, max(k, open_hit or k), language=languages, language_not=languages_not,
-            repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests, regexp=regexp,
+            repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests, regexp=options.either(regexps),
             code=_needs_code(form, no_code, open_hit),
         )  # fmt: skip
         lines = options.context_lines(context, before, after)

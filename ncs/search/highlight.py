@@ -19,7 +19,7 @@ from ncs.text.tokens import content_words, field_tokens, literal_tokens, spans, 
 from ncs.types import Document
 
 EXCERPT_LINES, FEW = 14, 5
-"""Lines of an excerpt, at most. Where fewer than FEW have words of the query, as in a class named by it, the first lines
+"""Lines of an excerpt, at most. Where fewer than FEW have words of the query, as in a class called so, the first lines
 of code are shown."""
 MAX_MARKED = 100_000
 """Characters of code in which words are sought."""

@@ -457,7 +457,7 @@ def of_kind(weights: Weights, settings: Settings, kind: Kind) -> tuple[Weights, 
     """Weights and settings for a kind of query. For pasted code only words and vectors count."""
     if kind != "code":
         return weights, settings
-    plain = Weights(CODE * weights.meaning, 0.0, weights.definition, 0.0, 0.0, 0.0, weights.general, weights.head)
+    plain = Weights(CODE * weights.meaning, 0.0, weights.definition, 0.0, 0.0, 0.0, 0.0, weights.head)
     return plain, replace(settings, spelling=0.0, role=1.0, outline=1.0, body=1.0, unfinished=1.0, saturation=1.0)
 
 

@@ -53,6 +53,7 @@ def paths(home: Path, *arguments: str, cwd: str = ".") -> list[str]:
         (["open door", "--no-tests", "-t", "py"], ["src/dock.py", "src/long.py"]),
         (["open door", "-e", r"door\.open\(\)"], ["lib/door.rs", "src/dock.py", "src/door.js"]),
         (["-e", r"door\.open\(\)", "src"], ["src/dock.py", "src/door.js"]),
+        (["-e", r"dock\.open\(\)|nothing", "-e", r"door\.open\(\)", "src"], ["src/dock.py", "src/door.js"]),
         (["-e", "^def", "--no-tests", "-g", "!long.py"], ["src/dock.py"]),
     ],
 )

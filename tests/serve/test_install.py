@@ -75,6 +75,19 @@ def test_json_settings_start_this_installation_and_lose_only_that_again(project:
     assert json.loads(files(project)[path]) == {**mine, client.key: {"other": {"command": "x"}}}
 
 
+def test_the_backup_is_the_last_file_without_ncs(project: Path) -> None:
+    path, first = project / ".mcp.json", '{"mcpServers": {"other": {"command": "x", "args": ["a"]}}}'
+    path.write_text(first)
+    said = []
+    for arguments in (["--install"], ["--install", "--root", ".."], ["--uninstall"]):
+        said.append(run(project, arguments[0], "claude-code", *arguments[1:]).stderr)
+        assert path.with_name(path.name + BACKUP).read_text() == first
+    assert [BACKUP in each for each in said] == [True, False, False]
+    path.write_text(later := first.replace("other", "another"))
+    run(project, "--install", "claude-code")
+    assert path.with_name(path.name + BACKUP).read_text() == later
+
+
 def test_codex_keeps_comments_and_other_tables(project: Path) -> None:
     path = project.parent / "home/.codex/config.toml"
     path.parent.mkdir()

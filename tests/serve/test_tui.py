@@ -131,6 +131,8 @@ async def test_ctrl_n_and_p_select_and_so_do_j_and_k_where_the_hits_have_the_foc
         for key, shown in (
             ("ctrl+n", "close"),
             ("ctrl+p", "open"),
+            ("ctrl+j", "close"),
+            ("ctrl+k", "open"),
             ("shift+tab", "open"),
             ("j", "close"),
             ("k", "open"),

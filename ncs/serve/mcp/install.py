@@ -108,8 +108,10 @@ def change_settings(name: str, options: Sequence[str], *, remove: bool, dry: boo
             _refuse_links(base, each)
         before, permissions = _read(path)
         after = _merged(before, client, None if remove else entry)
+        is_own = _merged(before, client, None) == before or not _backup(path).exists()
+        keep = bool(before and after) and is_own  # what names ncs already takes the place of no backup without it
         if not dry and after != before:
-            _write(path, before, after, permissions)
+            _write(path, before if keep else "", after, permissions)
     except (OSError, ValueError, TypeError, ImportError, RecursionError) as error:
         if not remove:
             show_text(snippet)
@@ -121,7 +123,7 @@ def change_settings(name: str, options: Sequence[str], *, remove: bool, dry: boo
     elif after == before:
         say(f"ncs: {path} {'does not name ncs' if remove else 'has it already'}; nothing is written")
     else:
-        kept = f"; what it held is in {_backup(path).name}" if before and after else ""
+        kept = f"; what it held is in {_backup(path).name}" if keep else ""
         say(f"ncs: {'taken out of' if remove else 'added to'} {path}{kept}")
 
 
@@ -165,11 +167,12 @@ def _read(path: Path) -> tuple[str, int]:
     return data.decode(), stat.S_IMODE(path.stat().st_mode)
 
 
-def _write(path: Path, before: str, after: str, permissions: int) -> None:
+def _write(path: Path, backup: str, after: str, permissions: int) -> None:
+    """Write the settings, and what they held where there is a `backup`; a file without any is removed."""
     data = after.encode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    if before and after:
-        replace_file(_backup(path), before, permissions)
+    if backup:
+        replace_file(_backup(path), backup, permissions)
     if after:
         replace_file(path, data, permissions)
     else:
