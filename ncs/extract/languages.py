@@ -214,6 +214,35 @@ def mask_macros(source: bytes) -> Sequence[Span]:
     return spans
 
 
+_DIRECTIVE = re.compile(rb"^[ \t]*#[ \t]*(?:(if)|(elif|else)|endif)\b[^\n]*", re.MULTILINE)
+
+
+def mask_directives(source: bytes) -> Sequence[Span]:
+    """Conditions of C#'s preprocessor, and all alternatives but the first: inside a declaration the grammar loses the
+    class around them.
+
+    >>> code = b"a;#if X;b;#else;c;#endif;d".replace(b";", b"\\n")
+    >>> [code[start:end] for start, end in mask_directives(code)]
+    [b'#if X', b'#else\nc\n#endif']
+    """
+    spans: list[Span] = []
+    alternatives: list[int | None] = []  # of each open condition, where its second one begins
+    for match in _DIRECTIVE.finditer(source):
+        start, end = match.span()
+        if match[1]:
+            alternatives.append(None)
+            spans.append((start, end))
+        elif alternatives and match[2]:
+            alternatives[-1] = start if alternatives[-1] is None else alternatives[-1]
+        elif alternatives:
+            begin = alternatives.pop()
+            begin = start if begin is None else begin
+            while spans and spans[-1][0] >= begin:  # conditions inside an alternative
+                spans.pop()
+            spans.append((begin, end))
+    return spans
+
+
 _CONSTRUCTOR = re.compile(  # of Kotlin: with a comment before it the grammar loses the whole class
     rb"class(?<!\wclass)\s+\w+(?:<[^<>{}()]*>)?(\s(?:(?!\bclass\b)[^{}()=])*?\bconstructor\b)(?=\s*\()"
 )
@@ -289,6 +318,7 @@ _ROWS = (
         "tree_sitter_c_sharp",
         ("method", "constructor", "function", "property"),
         ("///", "/**"),
+        mask=mask_directives,
     ),
     Language("rust", (".rs",), "tree_sitter_rust", ("function", "macro"), ("///", "/**")),
     Language(

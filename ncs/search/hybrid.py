@@ -54,6 +54,7 @@ from ncs.search.traces import Files, read_trace
 from ncs.storage.arrays import are_in, both, distinct, top_rows
 from ncs.storage.document_facts import DocumentFacts
 from ncs.storage.file_roles import SOURCE, TEST
+from ncs.storage.names import FOLDED
 from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
 
@@ -398,7 +399,7 @@ class HybridRanker(Ranker):
         outlines, thin = files.outlines_of(rows), signals.thin_bodies(words, rows)
         role = 1 - (1 - settings.role) * (1 + inside) / 2
         defining = features["definition"] >= 1
-        own = defining & (roles == SOURCE)
+        own = (roles == SOURCE) & (features["definition"] >= FOLDED)  # what the product calls so, in any style
         asked, of_no_role = (on_trace > 0) | defining, (on_trace > 0) | (own if own.any() else defining)
         features["certain"] = np.minimum(1.0, np.maximum.reduce([features["definition"], verbatim, on_trace]))
         certain = asked | (verbatim > 0) | (files.files_of(rows) < 0)

@@ -64,10 +64,17 @@ def write_facts(
 
 
 def _called(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:
-    """(row, name, innermost scope) of what has a name of its own."""
+    """(row, name, innermost scope) of what has a name of its own, by ascending row of each name; of top-level code,
+    which is called like its file, where nothing else is called so.
+    """
+    names, modules = set[str](), list[tuple[int, str]]()
     for row, (name, qualified, kind) in enumerate(documents.names()):
-        if kind not in NAMELESS:
+        if kind == "module":
+            modules.append((row, name))
+        elif kind not in NAMELESS:
+            names.add(name)
             yield row, name, innermost(qualified)
+    yield from ((row, name, "") for row, name in modules if name not in names)
 
 
 def _declared(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:

@@ -200,7 +200,7 @@ class DefinitionTable(ArrayTable):
 
     @classmethod
     def of(cls, definitions: Iterable[tuple[int, str, str]]) -> DefinitionTable:
-        """Make the table from (row, name, scope) of every definition, by ascending row."""
+        """Make the table from (row, name, scope) of every definition, by ascending row of each name."""
         numbers: dict[str, int] = {}  # each distinct name once: a definition takes sixteen bytes
         rows, keys, spelled, scopes = array("i"), array("i"), array("I"), array("I")
         key_of, scope_crc = lru_cache(FOLDED_NAMES)(folded), lru_cache(FOLDED_NAMES)(_folded_crc)

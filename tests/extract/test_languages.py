@@ -23,8 +23,8 @@ from tests.gitrepo import write
 DATA = Path(__file__).parents[1] / "data"
 NESTED_CODE = {"java": ("class A { void f() { new B() { void g() { ", "} }; "), "python": ("f(lambda x: ", ")")}
 
-# What the samples lack: a construct, and its functions as `first-last kind qualified_name`. Those of C++, Kotlin and
-# SQL are misread where they are not masked.
+# What the samples lack: a construct, and its functions as `first-last kind qualified_name`. Those of C++, C#,
+# Kotlin and SQL are misread where they are not masked.
 CONSTRUCTS = [
     ("c", "char *(*f(int n))(void) {\n  return 0;\n}\nint **g(void) { return 0; }", "1-3 function f; 4-4 function g"),
     (
@@ -37,6 +37,11 @@ CONSTRUCTS = [
     ("cpp", "struct A {\n  int f() const\n      LOCKS_EXCLUDED(mutex_) { return 1; }\n};", "2-3 method A.f"),
     ("cpp", "void f() {\n  if CONSTEXPR20 (a()) {\n  }\n}", "1-4 function f"),
     ("cpp", 'LIB_DECLARE(int, "");\nstatic A f(int n) { return n; }', "2-2 function f"),
+    (
+        "csharp",
+        "class A : B\n#if X\n  , C\n#endif\n{\n  void F()\n#if X\n  { g(); }\n#else\n  ;\n#endif\n}",
+        "6-8 method A.F",
+    ),
     ("kotlin", "class A\n// b\ninternal actual constructor(n: Int) {\n  fun f() {}\n}", "4-4 function A.f"),
     ("lua", "function A.b:c(n)\n  return n\nend", "1-3 method b.c"),
     (
