@@ -266,10 +266,11 @@ class Definitions:
         found = self._live(self._declared, folded(name))
         return found[:, found[1] == _crc(name)]
 
-    def constructors(self, symbol: Symbol) -> NDArray[np.int64]:
+    def constructors(self, symbol: Symbol) -> Rows:
         """Rows of functions that are called like the class that they are in, where the query names that class alone."""
-        rows, _, scopes = self._live(self._tables, folded(symbol.name))
-        return rows[scopes == _folded_crc(symbol.name)] if not symbol.qualifiers else rows[:0]
+        found = self._live(self._tables, folded(symbol.name))
+        mine: Rows = found[0, (found[2] == _folded_crc(symbol.name)) & (not symbol.qualifiers)]
+        return mine
 
     def names(self) -> Iterator[str]:
         """The folded names of all segments, some of them several times."""
