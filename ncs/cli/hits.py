@@ -115,8 +115,7 @@ def show_plain(answer: Answer, *, code: bool, all_lines: bool, context: tuple[in
         show_text("\n".join(query_lines(answer, PLAIN_WIDTH)))
         print()
     for hit in answer["hits"]:
-        score = hit.get("match") or f"{hit['score']:.4f}"
-        print(f"{hit['rank']}. {heading(hit)}  {place(hit)}  {score}")
+        print("  ".join(filter(None, [f"{hit['rank']}. {heading(hit)}", place(hit), _standing(hit)])))
         for line in (*reason_lines(hit), *filter(None, [copies_line(hit)])):
             print(f"   {line}")
         for line in reasons_lines(hit["explanation"], PLAIN_WIDTH, 3) if "explanation" in hit else ():
@@ -132,6 +131,12 @@ def show_plain(answer: Answer, *, code: bool, all_lines: bool, context: tuple[in
             if excerpt.rest:
                 print(f"      ... {excerpt.rest}")
             print()
+
+
+def _standing(hit: Mapping[str, Any]) -> str:
+    """How good a hit is: its match with a name, or its likelihood; its score by a ranker that gives none."""
+    score = hit.get("match") or f"{hit['score']:.4f}"
+    return score if hit["confidence"] is None else str(hit["likelihood"])
 
 
 def show_table(
@@ -169,9 +174,7 @@ def _print_header(console: Console, hit: Mapping[str, Any], link: str | None) ->
     head = Text()
     head.append(f"{hit['rank']:>2}  ", "bold")
     head.append(heading(hit), "bold blue" if light_background() else "bold cyan")
-    confidence = hit["confidence"]
-    score = hit.get("match") or f"{hit['score']:.4f}"
-    head.append(f"  {score if confidence is None else hit['likelihood']}", "dim")
+    head.append(f"  {_standing(hit)}", "dim")
     console.print(head, overflow="fold")
     console.print(Text("    ").append(place(hit), Style(color="green", link=link)), overflow="fold")
     for reason in reason_lines(hit):

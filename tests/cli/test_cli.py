@@ -48,8 +48,9 @@ def test_explain_says_what_the_score_is_the_sum_of(demo: Path) -> None:
         "candidates: 10 of 2 repositories; gates: consensus 0."
     )
     assert max(map(len, lines[: lines.index("    11  public static void hideSoftKeyboard(Activity activity) {")])) <= 80
-    score = next(line for line in lines if line.startswith("1. ")).split()[-1]
-    assert any(line.startswith(f"   {score} = lexical ") for line in lines)
+    (hit,) = json.loads(invoke("query", "how to hide the soft keyboard", "-k", "1", "--json", cwd=demo).stdout)["hits"]
+    assert next(line for line in lines if line.startswith("1. ")).split()[-1] == hit["likelihood"]
+    assert any(line.startswith(f"   {hit['score']:.4f} = lexical ") for line in lines)
     assert any(line.split()[:3] == ["keyboard", "keyboard", "1.00"] for line in lines)
 
 
