@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import cache
-from multiprocessing import util
+from multiprocessing import resource_tracker, util
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -147,6 +147,11 @@ class Workers:
             # else a multiprocessing.py of the working folder, which may be a stranger's repository, would run
             util._args_from_interpreter_flags = lambda: [*flags(), "-I"]  # type: ignore[attr-defined]
             try:
+                if hasattr(
+                    signal, "pthread_sigmask"
+                ):  # the process inherits it: ctrl-C while it starts is for this one
+                    resource_tracker.ensure_running()  # it would undo this
+                    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
                 process.start()
             finally:
                 sys.modules["__main__"] = main

@@ -101,6 +101,21 @@ def test_a_task_that_lets_no_thread_run_ends_after_its_time_though_the_parent_wa
     worker.wait(60)  # TimeoutExpired where it goes on
 
 
+def is_interruptible() -> bool:
+    return signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no masks of signals")
+def test_ctrl_c_is_for_the_parent_from_the_first_instruction_of_a_process_on() -> None:
+    script = (  # the first process of a program, which starts the tracker of resources, too
+        "from tests.test_workers import *\n"
+        "with Workers(2) as workers:\n"
+        "    print([workers.submit(is_interruptible).result() for _ in range(2)], is_interruptible())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[False, False] True\n"
+
+
 def test_a_module_of_the_working_folder_is_not_imported(tmp_path: Path) -> None:
     for name in ("multiprocessing", "os", "re", "typing", "site", "sitecustomize"):
         (tmp_path / f"{name}.py").write_text("open('ran', 'w')")
