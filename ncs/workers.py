@@ -147,11 +147,9 @@ class Workers:
             # else a multiprocessing.py of the working folder, which may be a stranger's repository, would run
             util._args_from_interpreter_flags = lambda: [*flags(), "-I"]  # type: ignore[attr-defined]
             try:
-                if hasattr(
-                    signal, "pthread_sigmask"
-                ):  # the process inherits it: ctrl-C while it starts is for this one
-                    resource_tracker.ensure_running()  # it would undo this
-                    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+                if hasattr(signal, "pthread_sigmask"):
+                    resource_tracker.ensure_running()  # it would undo the next line, when the first process starts
+                    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited: ctrl-C is for this process
                 process.start()
             finally:
                 sys.modules["__main__"] = main

@@ -154,9 +154,9 @@ def either(regexps: Sequence[str] | None) -> str | None:
     >>> either(["a|b", "c"]), either(["a|b"]), either(None)
     ('(?:a|b)|(?:c)', 'a|b', None)
     """
-    return (
-        "|".join(f"(?:{each})" for each in regexps) if regexps and len(regexps) > 1 else next(iter(regexps or ()), None)
-    )
+    if not regexps or len(regexps) == 1:
+        return regexps[0] if regexps else None
+    return "|".join(f"(?:{each})" for each in regexps)
 
 
 def context_lines(context: int | None, before: int | None, after: int | None) -> tuple[int, int] | None:
