@@ -221,9 +221,9 @@ def mask_directives(source: bytes) -> Sequence[Span]:
     """Conditions of C#'s preprocessor, and all alternatives but the first: inside a declaration the grammar loses the
     class around them.
 
-    >>> code = b"a;#if X;b;#else;c;#endif;d".replace(b";", b"\\n")
-    >>> [code[start:end] for start, end in mask_directives(code)]
-    [b'#if X', b'#else\nc\n#endif']
+    >>> code = b"a;#if X;b;#else;c;#endif;d".replace(b";", bytes([10]))
+    >>> [code[start:end].splitlines() for start, end in mask_directives(code)]
+    [[b'#if X'], [b'#else', b'c', b'#endif']]
     """
     spans: list[Span] = []
     alternatives: list[int | None] = []  # of each open condition, where its second one begins
