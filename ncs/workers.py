@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from multiprocessing import resource_tracker, util
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -35,6 +36,8 @@ _starting = threading.Lock()
 
 PARSE_SECONDS, PARSE_MEMORY = 30.0, 1 << 30
 """Limits of `run_limited`."""
+READ_MEMORY = 640 << 20
+"""Bytes that a process which reads files may allocate: some 500 MB for a file. Ordinary chunks take less than half."""
 
 
 class TaskKilled(NcsError):
@@ -138,23 +141,8 @@ class Workers:
     def _start(self, slot: int, last: Connection | None) -> Connection:
         """A new process, ready for tasks; raises what `initialize` raised."""
         self._stop(slot, last)
-        context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs, *self._start_arguments), daemon=True)
-        with _starting:
-            main, flags = sys.modules["__main__"], util._args_from_interpreter_flags  # type: ignore[attr-defined]
-            sys.modules["__main__"] = ModuleType("__main__")  # else the caller's script would run again
-            # else a multiprocessing.py of the working folder, which may be a stranger's repository, would run
-            util._args_from_interpreter_flags = lambda: [*flags(), "-I"]  # type: ignore[attr-defined]
-            try:
-                if hasattr(signal, "pthread_sigmask"):
-                    resource_tracker.ensure_running()  # it would undo the next line, when the first process starts
-                    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited: ctrl-C is for this process
-                process.start()
-            finally:
-                sys.modules["__main__"] = main
-                util._args_from_interpreter_flags = flags  # type: ignore[attr-defined]
-        theirs.close()
+        ahead = _ahead.pop(self._start_arguments, None)
+        process, ours = ahead if ahead and ahead[0].is_alive() else _spawn(self._start_arguments)
         self._processes[slot] = process
         if self._closed:
             process.kill()
@@ -177,6 +165,54 @@ def _answer(connection: Connection, seconds: float | None) -> tuple[bool, Any]:
         raise TaskTimeout(TIMEOUT.format(seconds=seconds))
     answer: tuple[bool, Any] = pickle.loads(connection.recv_bytes())  # noqa: S301  (of our own process)
     return answer
+
+
+_Arguments = tuple["int | None", "Callable[..., object] | None", tuple[object, ...]]
+_ahead: dict[_Arguments, tuple[BaseProcess, Connection]] = {}
+"""Processes that no Workers have taken yet, by what these start them with."""
+
+
+def start_ahead(memory: int | None, initialize: Callable[..., object], *arguments: object) -> None:
+    """Start a process now, for Workers with these arguments: it imports while its parent does."""
+    start = memory, initialize, arguments
+    if start not in _ahead:
+        _ahead[start] = _spawn(start)
+
+
+def import_silently(*modules: str) -> None:
+    """`initialize` of processes that read files. What a parser says before it aborts is for nobody."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    try:
+        for module in modules:
+            import_module(module)
+    except (ImportError, OSError) as error:  # the parent could
+        raise MemoryError from error
+
+
+def _spawn(arguments: _Arguments) -> tuple[BaseProcess, Connection]:
+    """A process that will say when it is ready, and the connection to it."""
+    context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs, *arguments), daemon=True)
+    with _starting:
+        main, flags = sys.modules["__main__"], util._args_from_interpreter_flags  # type: ignore[attr-defined]
+        sys.modules["__main__"] = ModuleType("__main__")  # else the caller's script would run again
+        # else a multiprocessing.py of the working folder, which may be a stranger's repository, would run
+        util._args_from_interpreter_flags = lambda: [*flags(), "-I"]  # type: ignore[attr-defined]
+        mask = None
+        try:
+            if hasattr(signal, "pthread_sigmask"):
+                resource_tracker.ensure_running()  # it would undo the next line, when the first process starts
+                # inherited: ctrl-C is for this process
+                mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            process.start()
+        finally:
+            sys.modules["__main__"] = main
+            util._args_from_interpreter_flags = flags  # type: ignore[attr-defined]
+            if mask is not None:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    theirs.close()
+    return process, ours
 
 
 _Task = tuple["Future[Any]", Callable[..., Any], tuple[object, ...], "float | None"]

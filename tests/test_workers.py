@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from ncs.errors import BadInput
-from ncs.workers import TaskKilled, Workers
+from ncs.workers import TaskKilled, Workers, import_silently, start_ahead
 
 pytestmark = pytest.mark.slow
 
@@ -84,6 +84,16 @@ def test_processes_that_are_warm_are_ready_before_their_tasks_and_again_after_a_
                 workers.submit(die, seconds=1).result()
     with Workers(1, initialize=die, warm=True) as workers, pytest.raises(TaskKilled):
         workers.submit(os.getpid).result()
+
+
+def test_a_process_that_was_started_ahead_does_the_tasks_of_workers_with_its_arguments_once() -> None:
+    def process_of(module: str) -> int:
+        with Workers(1, memory=1 << 30, initialize=import_silently, arguments=(module,)) as workers:
+            return workers.submit(os.getpid).result()
+
+    start_ahead(1 << 30, import_silently, "json")
+    ahead = {child.pid for child in psutil.Process().children()}
+    assert [process_of(module) in ahead for module in ("zlib", "json", "json")] == [False, True, False]
 
 
 def test_a_task_that_lets_no_thread_run_ends_after_its_time_though_the_parent_was_killed() -> None:

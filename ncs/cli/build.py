@@ -99,6 +99,10 @@ def build(
         return
     if not sources:
         raise BadInput("name a folder with source files, such as this one: ncs build .")
+    from ncs.workers import READ_MEMORY, import_silently, start_ahead
+
+    if scheduler is None:
+        start_ahead(READ_MEMORY, import_silently, "ncs.build.ingest")  # it imports while this process does
     from ncs.config import BuildConfig, FastTextConfig
     from ncs.index import Index
     from ncs.storage.snapshot import DEFAULT_NAME

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
-import pickle
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +18,7 @@ from ncs.errors import NcsError, SourceError
 from ncs.extract.readers import read
 from ncs.sources import SourceFile
 from ncs.types import Document
-from ncs.workers import TaskKilled, Workers
+from ncs.workers import READ_MEMORY, TaskKilled, Workers, import_silently
 
 T = TypeVar("T")
 
@@ -31,8 +30,6 @@ TAME = 2_000
 """Tokens of a file that cannot need much memory. In errors tree-sitter takes up to 90 bytes for each pair of nested
 tokens: 350 MB for so many, 9 GB for 10,000.
 """
-MEMORY = 640 << 20
-"""Bytes that a process may allocate: some 500 MB for a file. Ordinary chunks take less than half of it."""
 CHUNK_SECONDS, FILE_SECONDS = 600, 300
 """Until a process is killed. Never the reason why a file is left out: what is counted while it is parsed
 (ncs.extract.treesitter) ends it after some 5 seconds.
@@ -70,12 +67,13 @@ def extract_files(
     has limits already. Files that nothing reads (ncs.extract.readers) have no documents.
     """
     read_chunk = partial(_read_chunk, frontend=frontend, outside=outside, finish=finish)
+    module = getattr(finish, "func", finish).__module__
     chunks = _chunks(files)
     first = list(islice(chunks, 2))
     if multiprocessing.current_process().daemon or (len(first) < 2 and all(map(_is_tame, chain(*first)))):
         yield from map(read_chunk, chain(first, chunks))
     else:
-        yield from _in_processes(chain(first, chunks), workers or os.cpu_count() or 1, read_chunk)
+        yield from _in_processes(chain(first, chunks), workers or os.cpu_count() or 1, read_chunk, module)
 
 
 def _is_tame(file: SourceFile) -> bool:
@@ -122,14 +120,17 @@ def _read_chunk(
 
 
 def _in_processes(
-    chunks: Iterator[list[SourceFile]], workers: int, read_chunk: Callable[[list[SourceFile]], Extraction[T]]
+    chunks: Iterator[list[SourceFile]],
+    workers: int,
+    read_chunk: Callable[[list[SourceFile]], Extraction[T]],
+    module: str,
 ) -> Iterator[Extraction[T]]:
     """At most two chunks per worker are in flight, so that memory stays flat and no worker waits.
 
     The files of a chunk whose process died are read one by one; where one is the end of its process again, it failed.
     """
     waiting: deque[tuple[list[SourceFile], Future[Extraction[T]]]] = deque()
-    with Workers(workers, memory=MEMORY, initialize=_prepare, arguments=(pickle.dumps(read_chunk),)) as pool:
+    with Workers(workers, memory=READ_MEMORY, initialize=import_silently, arguments=(module,)) as pool:
         while True:
             for chunk in islice(chunks, 2 * workers - len(waiting)):
                 waiting.append((chunk, pool.submit(read_chunk, chunk, seconds=CHUNK_SECONDS)))
@@ -159,12 +160,3 @@ def _results(
         killed = isinstance(future.exception(), TaskKilled)
         failed = replace(nothing, counts=(0,), failed=(f"{file.repository}/{file.path}",))
         yield failed if killed else future.result()
-
-
-def _prepare(read_chunk: bytes) -> None:
-    """Import what is needed. What a parser says before it aborts is for nobody."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    try:
-        pickle.loads(read_chunk)  # noqa: S301  (of the parent)
-    except (ImportError, OSError) as error:  # the parent could
-        raise MemoryError from error

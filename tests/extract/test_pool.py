@@ -113,7 +113,7 @@ DEEP = b"/*\n" * 5_000
 def test_files_that_kill_their_process_are_left_out_by_name_and_no_other_is(
     files: list[SourceFile], alone: list[Extraction[list[Row]]], workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "MEMORY", 300 << 20)
+    monkeypatch.setattr(pool, "READ_MEMORY", 300 << 20)
     bombs = [SourceFile("odd", "bomb.py", b"def bomb(): pass\n"), SourceFile("odd", "deep.py", DEEP)]
     extractions = list(
         extract_files([*files[:10], *bombs, *files[10:]], workers=workers, finish=rows_but_killed_by_a_bomb)
