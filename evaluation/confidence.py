@@ -2,6 +2,7 @@
 
     python -m evaluation.confidence --fit cosqa --fit nlp2api --fit evaluation/functions/develop \\
       --fit evaluation/large --report evaluation/functions/report
+    python -m evaluation.confidence --table evaluation/results/confidence.md --plot docs/confidence.svg
 
 Each set counts the same. Every question is asked of its own corpus, and one in four (UNANSWERED) also of a corpus of
 the next set, where nothing is right. Printed are the model for ncs.learn.confidence, and how often hits of a stated
@@ -15,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +26,7 @@ import numpy as np
 from corpora import data_folder, load_corpora
 from corpora.repo_search import OWN_ROWS
 from corpora.repo_search import corpora as repositories
+from evaluation.page import MARKERS, svg
 from evaluation.reports import markdown_table
 from ncs.config import BuildConfig
 from ncs.console import tracker
@@ -33,6 +36,7 @@ from ncs.learn.confidence import FEATURES, LIKELY, STRONG, WEAK, Model
 from ncs.search.hybrid import confidence_features
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
     from corpora.corpus import Corpus
@@ -60,11 +64,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="confidence", description=(__doc__ or "").partition("\n")[0])
     for option in ("--fit", "--report"):
         parser.add_argument(
-            option, action="append", default=[], required=option == "--fit", metavar="SET",
+            option, action="append", default=[], metavar="SET",
             help=f"a corpus that bin/evaluate knows, or a folder with {OWN_ROWS}; repeatable",
         )  # fmt: skip
+    parser.add_argument("--table", type=Path, help="what this command has printed, to draw it")
+    parser.add_argument("--plot", type=Path, metavar="SVG", help="draw that table")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
     options = parser.parse_args(arguments)
+    if (options.table is None) != (options.plot is None) or bool(options.fit) == bool(options.plot):
+        parser.error("name sets with --fit; or draw a table with --table FILE --plot SVG")
+    if options.plot:
+        lines = options.table.read_text(encoding="utf-8").splitlines()
+        cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+        options.plot.write_bytes(svg("reliability", partial(_draw, rows=cells)))
+        return 0
     sets, track = [*options.fit, *options.report], tracker(options.quiet)
     corpora = {name: _corpora(name) for name in dict.fromkeys(sets)}
     asked = {name: list(ask(corpora, name, track)) for name in corpora}
@@ -79,6 +92,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.stdout.write(f"Model({model.intercept:.2f}, ({coefficients}))  # {', '.join(FEATURES)}\n\n")
     sys.stdout.write(markdown_table(["set", "stated", "hits", "mean stated", "right"], rows) + "\n")
     return 0
+
+
+def _draw(axes: Axes, rows: Sequence[Sequence[str]]) -> None:
+    """The share right over the stated probability, a line a set."""
+    bands = [row for row in rows if len(row) == 5 and " to " in row[1]]
+    axes.plot([0, 1], [0, 1], color="black", linewidth=0.8, label="as stated")
+    for number, name in enumerate(dict.fromkeys(row[0] for row in bands)):
+        stated, right = zip(*((float(row[3]), float(row[4])) for row in bands if row[0] == name), strict=True)
+        axes.plot(stated, right, marker=MARKERS[number % len(MARKERS)], label=name)
+    axes.set(xlabel="stated probability (mean of a band)", ylabel="share of hits that are right", ylim=(0, 1.02))
 
 
 def _corpora(name: str) -> list[Corpus]:

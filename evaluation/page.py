@@ -116,6 +116,12 @@ def _log_scale(axes: Axes) -> None:
 
 def _figure(title: str, draw: Callable[[Axes], None]) -> dict[str, str]:
     """A plot as a data address, so that the page needs no other file."""
+    data = base64.b64encode(svg(title, draw)).decode("ascii")
+    return {"title": title, "source": f"data:image/svg+xml;base64,{data}"}
+
+
+def svg(title: str, draw: Callable[[Axes], None]) -> bytes:
+    """A plot, the same bytes each time. title: unique among the plots of a page."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -129,8 +135,7 @@ def _figure(title: str, draw: Callable[[Axes], None]) -> dict[str, str]:
             figure.legend(loc="outside lower center", ncols=2, fontsize=8)
         buffer = io.BytesIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None})
-    data = base64.b64encode(buffer.getvalue()).decode("ascii")
-    return {"title": title, "source": f"data:image/svg+xml;base64,{data}"}
+    return buffer.getvalue()
 
 
 def _pair(experiment: Experiment, build: Build, pair: Pair | None) -> dict[str, Any]:

@@ -60,3 +60,16 @@ def test_the_command_prints_the_model_and_how_reliable_it_is(
     printed = capsys.readouterr().out
     assert printed.startswith("Model(")
     assert f"| {tmp_path / 'two'} | first hits" in " ".join(printed.split())
+
+
+def test_a_printed_table_is_drawn_as_a_line_a_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, plot = tmp_path / "table.md", tmp_path / "plot.svg"
+    table.write_text(
+        "Model(1)\n\n| set | stated | hits | mean stated | right |\n|---|---|---|---|---|\n"
+        "| tea | 0.0 to 0.1 | 1,200 | 0.05 | 0.04 |\n| tea | first hits | 7 | 0.05 | 0.04 |\n"
+    )
+    assert confidence.main(["--table", str(table), "--plot", str(plot)]) == 0
+    assert [plot.read_text().count(f">{label}<") for label in ("tea", "as stated", "first hits")] == [1, 1, 0]
+    with pytest.raises(SystemExit):
+        confidence.main(["--table", str(table)])
+    assert "name sets with --fit; or draw a table" in capsys.readouterr().err
