@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ncs.serve.mcp.install import BACKUP, BEGIN, CLIENTS, END, command
+from ncs.serve.mcp.install import BACKUP, BEGIN, CLIENTS, END, FOLDERS, command
+from ncs.serve.mcp.tools import TOOLS
 from tests.command import invoke
 
 JSON_CLIENTS = [name for name, client in CLIENTS.items() if client.file.endswith(".json")]
@@ -21,7 +23,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="HOME decides wh
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty project; home is beside it."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    for variable in FOLDERS:
+        monkeypatch.delenv(variable, raising=False)
     (tmp_path / "home").mkdir()
     (tmp_path / "project").mkdir()
     return tmp_path / "project"
@@ -61,7 +64,7 @@ def test_json_settings_start_this_installation_and_lose_only_that_again(project:
     assert Path(start[0]).is_absolute()
     assert {key: entry[key] for key in client.more} == client.more
     mine = {"theme": "d\u00e4rk", client.key: {"other": {"command": "x"}, "ncs": {"env": {"A": "1"}}}}
-    (project.parent / path).write_text(json.dumps(mine, indent="\t"))
+    (project.parent / path).write_text(json.dumps(mine, indent="\t", ensure_ascii=False))
     before = files(project)[path]
     assert run(project, "--install", name).returncode == 0
     merged = json.loads(files(project)[path])
@@ -92,7 +95,7 @@ def test_codex_keeps_comments_and_other_tables(project: Path) -> None:
     path = project.parent / "home/.codex/config.toml"
     path.parent.mkdir()
     theirs = '[mcp_servers.other]  # theirs\ncommand = "x"\n\n[a.b]\nc = [\n[1],\n]\n'
-    ours = '[mcp_servers.ncs]\ncommand = "old"\nstartup_timeout_sec = 9\n\n# env\n[mcp_servers.ncs.env]\nA = "1"\n'
+    ours = '[mcp_servers.ncs]\ncommand = "/old/ncs"\nstartup_timeout_sec = 9\n\n# env\n[mcp_servers.ncs.env]\nA = "1"\n'
     mine = f'# mine\nmodel = "o"\n\n{theirs}'
     path.write_text(mine.replace(theirs, f"{ours}\n{theirs}"))
     if sys.version_info < (3, 11):
@@ -131,7 +134,7 @@ def test_a_section_for_agents_is_added_between_marks_and_taken_out(project: Path
     text = (project / "AGENTS.md").read_text()
     assert (text.count(BEGIN), text.count(END)) == (1, 1)
     assert text.startswith(mine)
-    assert "search_code" in text
+    assert [tool for tool in TOOLS if f"`{tool}`" not in text] == ["index_status"]
     run(project, "--uninstall", "agents-md")
     assert (project / "AGENTS.md").read_text() == f"{mine}\nMore rules.\n"
     (project / "AGENTS.md").write_text(f"{END}\n{BEGIN}\n")
@@ -141,17 +144,20 @@ def test_a_section_for_agents_is_added_between_marks_and_taken_out(project: Path
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("vscode", '{\n  // mine\n  "servers": {}\n}\n'),
-        ("vscode", '{"servers": {},}'),
+        ("vscode", '{"servers": {}'),
+        ("vscode", '{"servers": {},,}'),
+        ("vscode", '{"servers": {"ncs": {"command": "docker", "args": ["run", "ncs", "mcp"]}}}'),
+        ("vscode", '{"servers": {"ncs": {"url": "http://127.0.0.1:8767/mcp"}}}'),
+        ("vscode", '{"servers": {"ncs": "ncs"}}'),
         ("vscode", "[]"),
         ("vscode", '{"servers": []}'),
         ("vscode", "[" * 100_000),
-        ("vscode", '{"a": "\\ud800"}'),
         ("codex", "[mcp_servers\n"),
         ("codex", 'mcp_servers = { ncs = { command = "x" } }\n'),
         ("codex", 'a = """\n[mcp_servers.ncs]\n"""\n[mcp_servers]\nncs.command = "x"\n'),
         ("codex", "mcp_servers = 3\n"),
         ("codex", "[mcp_servers]\nncs = 3\n"),
+        ("codex", '[mcp_servers.ncs]\ncommand = "x"\n'),
     ],
 )
 def test_settings_that_are_not_understood_stay_and_the_lines_to_add_are_shown(
@@ -166,6 +172,69 @@ def test_settings_that_are_not_understood_stay_and_the_lines_to_add_are_shown(
     assert "add the lines above" in result.stderr
     assert command([])[0] in result.stdout
     assert list(files(project).values()) == [content]
+
+
+@pytest.mark.parametrize(
+    ("content", "merged"),
+    [
+        ('{\n\t// {\n\t"b": "//\\"{/*", /* , */\n\t"context_servers": {\n\t\t"x": {}, // mine\n\t},\n}\n',
+         '{\n\t// {\n\t"b": "//\\"{/*", /* , */\n\t"context_servers": {\n\t\t"x": {}, // mine\n\t\tNCS,\n\t},\n}\n'),
+        ('{\n  "context_servers": {\n    // first\n    "x": {"url": "a"} // mine\n  } /* last */\n}',
+         '{\n  "context_servers": {\n    // first\n    "x": {"url": "a"}, // mine\n    NCS\n  } /* last */\n}'),
+        ("// Zed\n{\n  // none yet\n}\n", '// Zed\n{\n  // none yet\n  "context_servers": {\n    NCS\n  }\n}\n'),
+        ('{\n"a": "\\ud800", "b": [1,],\n}', '{\n"a": "\\ud800", "b": [1,],\n  "context_servers": {\n    NCS\n  },\n}'),
+        ("// Zed\n{\n}", '// Zed\n{\n  "context_servers": {\n    NCS\n  }\n}'),
+    ],
+)  # fmt: skip
+def test_comments_trailing_commas_and_layout_stay(project: Path, content: str, merged: str) -> None:
+    path = project.parent / "home/.config/zed/settings.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(content)
+    assert run(project, "--install", "zed").returncode == 0
+    assert re.sub(r'"ncs": \{[^}]*}', "NCS", path.read_text()) == merged
+    assert path.with_name(path.name + BACKUP).read_text() == content
+    assert run(project, "--install", "zed", "--root", ".").returncode == 0
+    assert re.sub(r'"ncs": \{[^}]*"--root"[^}]*}', "NCS", path.read_text()) == merged
+    assert run(project, "--uninstall", "zed").returncode == 0
+    assert path.read_text() == content
+
+
+@pytest.mark.parametrize("name", ["claude-code", "agents-md"])
+@pytest.mark.parametrize("mark", [".git", ".ncs"])
+def test_settings_of_a_project_are_written_where_it_begins(project: Path, name: str, mark: str) -> None:
+    (project / mark).mkdir()
+    (project / "src" / "deep").mkdir(parents=True)
+    assert run(project / "src" / "deep", "--install", name).returncode == 0
+    assert list(files(project)) == [f"project/{CLIENTS[name].file}"]
+    (project.parent / "home" / ".git").mkdir()
+    (project.parent / "home" / "plain").mkdir()
+    assert run(project.parent / "home" / "plain", "--install", name).returncode == 0
+    assert f"home/plain/{CLIENTS[name].file}" in files(project)
+
+
+@pytest.mark.parametrize(
+    ("name", "variable", "file"),
+    [
+        ("codex", "CODEX_HOME", "config.toml"),
+        ("claude-code-user", "CLAUDE_CONFIG_DIR", ".claude.json"),
+        ("copilot-cli", "COPILOT_HOME", "mcp-config.json"),
+        ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
+        ("opencode-user", "XDG_CONFIG_HOME", "opencode/opencode.json"),
+        ("zed", "XDG_CONFIG_HOME", "zed/settings.json"),
+    ],
+)
+def test_variables_say_where_the_settings_of_a_client_lie(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str, variable: str, file: str
+) -> None:
+    monkeypatch.setenv(variable, str(project / "elsewhere"))
+    assert run(project, "--install", name).returncode == 0
+    assert list(files(project)) == [f"project/elsewhere/{file}"]
+
+
+def test_opencode_that_has_settings_with_comments_gets_no_second_file(project: Path) -> None:
+    (project / "opencode.jsonc").write_text('{\n  "model": "x" // mine\n}\n')
+    assert run(project, "--install", "opencode").returncode == 0
+    assert sorted(files(project)) == ["project/opencode.jsonc", f"project/opencode.jsonc{BACKUP}"]
 
 
 @pytest.mark.parametrize("place", [".vscode", ".vscode/mcp.json", f".vscode/mcp.json{BACKUP}"])

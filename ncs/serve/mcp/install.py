@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from ncs.console import say, show_text
 from ncs.errors import BadInput, unknown
 from ncs.files import JSON_BYTES, read_regular, replace_file
+from ncs.serve.mcp import jsonc
+from ncs.storage.snapshot import DEFAULT_NAME
 
 START = "import sys; sys.path.pop(0); from ncs.cli.main import main; main()"
 """Without the working directory on sys.path: a typing.py of the project would be imported."""
@@ -30,7 +32,8 @@ The MCP server `ncs` finds functions by what they do; in a shell, `ncs query "va
 
 - You know what code does, but not its name or place: `search_code` first, in a few plain words, before grep or reading
   files. Then `get_function` for the whole of one. Where all hits are weak, ask once more in other words of the domain.
-- You know a name: `find_definition`.
+- You know a name: `find_definition`, and `find_references` before you change or remove it.
+- A bug report, a stack trace or a failing test: `locate` names the files to edit.
 - Before you write a helper, or change code that may have copies: `find_similar`.
 - Every place of an exact string, a regular expression, configuration, texts: grep.
 {END}
@@ -40,9 +43,9 @@ The MCP server `ncs` finds functions by what they do; in a shell, `ncs query "va
 class Client(NamedTuple):
     """A program that starts MCP servers, and its settings: JSON, TOML or, of instructions for agents, Markdown.
 
-    file: in the project, or below ~ (home), APP (the system's folder for settings) or CONFIG (APP, but ~/.config on a
-    Mac). key: under which servers stand; more: what our entry has beside the command; joined: whether its command is
-    one list with the arguments.
+    file: in the project, or below ~ (home), APP (the system's folder for settings), CONFIG (APP, but ~/.config on a
+    Mac) or a variable of FOLDERS. key: under which servers stand; more: what our entry has beside the command;
+    joined: whether its command is one list with the arguments.
     """
 
     title: str
@@ -52,22 +55,27 @@ class Client(NamedTuple):
     joined: bool = False
 
 
+FOLDERS = {
+    "CLAUDE_CONFIG_DIR": "", "CODEX_HOME": ".codex", "COPILOT_HOME": ".copilot", "GEMINI_CLI_HOME": "",
+    "XDG_CONFIG_HOME": ".config",
+}  # fmt: skip
+"""Environment variables in which users name the folder of a client's settings, and that folder in home without them."""
 _OPENCODE: dict[str, Any] = {"key": "mcp", "more": {"type": "local", "enabled": True}, "joined": True}
 _VSCODE: dict[str, Any] = {"key": "servers", "more": {"type": "stdio"}}
 _CLINE = "APP/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
 CLIENTS: Mapping[str, Client] = {
     "claude-code": Client("Claude Code, this project", ".mcp.json"),
-    "claude-code-user": Client("Claude Code, all projects", "~/.claude.json"),
+    "claude-code-user": Client("Claude Code, all projects", "CLAUDE_CONFIG_DIR/.claude.json"),
     "claude-desktop": Client("Claude Desktop", "APP/Claude/claude_desktop_config.json"),
-    "codex": Client("Codex", "~/.codex/config.toml", "mcp_servers", {"tool_timeout_sec": 60}),
+    "codex": Client("Codex", "CODEX_HOME/config.toml", "mcp_servers", {"tool_timeout_sec": 60}),
     "cursor": Client("Cursor, this project", ".cursor/mcp.json"),
     "cursor-user": Client("Cursor, all projects", "~/.cursor/mcp.json"),
     "vscode": Client("VS Code, this project", ".vscode/mcp.json", **_VSCODE),
     "vscode-user": Client("VS Code, all projects", "APP/Code/User/mcp.json", **_VSCODE),
-    "copilot-cli": Client("Copilot CLI", "~/.copilot/mcp-config.json", more={"type": "local", "tools": ["*"]}),
-    "gemini": Client("Gemini CLI", "~/.gemini/settings.json"),
+    "copilot-cli": Client("Copilot CLI", "COPILOT_HOME/mcp-config.json", more={"type": "local", "tools": ["*"]}),
+    "gemini": Client("Gemini CLI", "GEMINI_CLI_HOME/.gemini/settings.json"),
     "opencode": Client("opencode, this project", "opencode.json", **_OPENCODE),
-    "opencode-user": Client("opencode, all projects", "~/.config/opencode/opencode.json", **_OPENCODE),
+    "opencode-user": Client("opencode, all projects", "XDG_CONFIG_HOME/opencode/opencode.json", **_OPENCODE),
     "zed": Client("Zed", "CONFIG/zed/settings.json", "context_servers"),
     "windsurf": Client("Windsurf", "~/.codeium/windsurf/mcp_config.json"),
     "cline": Client("Cline in VS Code", _CLINE),
@@ -96,7 +104,7 @@ def change_settings(name: str, options: Sequence[str], *, remove: bool, dry: boo
     """Add ncs to the settings of a client, or remove it; dry: only show what is added.
 
     options: those of `ncs mcp` (--root, -i). Raises BadInput, and shows what to add by hand, for settings that are not
-    plain JSON or TOML, and for links.
+    JSON or TOML, have another server of our name, and for links.
     """
     if (client := CLIENTS.get(name)) is None:
         raise unknown("client", name, CLIENTS)
@@ -143,7 +151,17 @@ def _place(client: Client) -> tuple[Path, str]:
         config = Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming")
     app = home / "Library" / "Application Support" if sys.platform == "darwin" else config
     bases = {"~": home, "APP": app, "CONFIG": config}
-    return (bases[first], rest) if first in bases else (Path.cwd(), client.file)
+    bases |= {name: Path(os.environ.get(name) or home / folder) for name, folder in FOLDERS.items()}
+    base, file = (bases[first], rest) if first in bases else (_project(), client.file)
+    has_jsonc = client.joined and (base / f"{file}c").exists() and not (base / file).exists()
+    return base, f"{file}c" if has_jsonc else file
+
+
+def _project() -> Path:
+    """The nearest folder with an index or a git work tree, but for home; else the working directory."""
+    here = Path.cwd()
+    tops = (top for top in (here, *here.parents) if (top / ".git").exists() or (top / DEFAULT_NAME).exists())
+    return next((top for top in tops if top != Path.home()), here)
 
 
 def _backup(path: Path) -> Path:
@@ -199,20 +217,24 @@ def _merged_guide(text: str, *, remove: bool) -> str:
 
 
 def _merged_json(text: str, key: str, entry: Mapping[str, Any] | None) -> str:
+    """Changed as text, so that comments and layout stay; what comes out is read again and compared."""
+    source = text if text.strip() else "{}\n"
     try:
-        settings = json.loads(text) if text.strip() else {}
+        settings = jsonc.parse(source)
     except ValueError:
-        raise ValueError("it is not plain JSON: it may have comments") from None
+        raise ValueError("it is not JSON") from None
     servers = settings.get(key, {}) if isinstance(settings, dict) else None
     if not isinstance(servers, dict):
         raise ValueError(f"its {key} is not an object")
     if not _changed(servers, entry):
         return text
-    settings[key] = servers
-    if not servers:
-        del settings[key]
-    indent = re.search(r"\n([ \t]+)", text)
-    return json.dumps(settings, indent=indent[1] if indent else 2, ensure_ascii=False) + "\n" if settings else ""
+    if entry is None:
+        merged = jsonc.remove_member(source, key, SERVER)
+    else:
+        merged = jsonc.set_member(source, key, SERVER, servers[SERVER])
+    if {key: {}, **jsonc.parse(merged or "{}")} != {**settings, key: servers}:
+        raise ValueError(f"it names {SERVER} in a way that ncs does not change")
+    return merged
 
 
 def _merged_toml(text: str, key: str, entry: Mapping[str, Any] | None) -> str:
@@ -251,10 +273,24 @@ def _toml(text: str, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _changed(servers: dict[str, Any], entry: Mapping[str, Any] | None) -> bool:
-    """Change our entry among servers; keys of it that are not ours stay. Returns whether anything changed."""
+    """Change our entry among servers; keys of it that are not ours stay. Returns whether anything changed.
+
+    Raises ValueError where it is not ours: where it starts something else.
+    """
     old = servers.get(SERVER)
+    if old is not None and not _is_ours(old):
+        raise ValueError(f"it has another server called {SERVER}")
     if entry is None:
         servers.pop(SERVER, None)
     else:
         servers[SERVER] = {**(old if isinstance(old, dict) else {}), **entry}
     return servers.get(SERVER) != old
+
+
+def _is_ours(entry: Any) -> bool:
+    """Whether an entry is of `ncs mcp`, whichever installation it starts."""
+    if not isinstance(entry, dict) or "url" in entry:
+        return False
+    start = entry.get("command", SERVER)
+    program, *arguments = start if isinstance(start, list) else [start]
+    return Path(program).stem == SERVER or "ncs.cli.main" in " ".join([*arguments, *entry.get("args", ())])
