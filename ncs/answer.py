@@ -76,7 +76,7 @@ def ask(
     if title:
         notes.append(messages.REPORT)
     if listing and len(hits) == k < results.searched:
-        notes.append(f"the first {len(hits)} of {results.searched:,} places that match")
+        notes.append(f"{results.searched:,} places match; these are the first")
     if min_confidence is not None and hits:
         best = max(hit["confidence"] or 0.0 for hit in hits)
         hits = [hit for hit in hits if is_confident(hit["confidence"], min_confidence)]

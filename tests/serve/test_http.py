@@ -97,6 +97,13 @@ def test_search_answers_what_the_terminal_prints(
         assert client.get(path, params=each).json() == expected
 
 
+def test_a_regular_expression_needs_no_query(client: TestClient, folder: Path) -> None:
+    expected = {**printed(folder, "query", "-e", "hide|show"), "index": "demo"}
+    assert expected["hits"]
+    assert client.get("/api/search", params={"regexp": "hide|show"}).json() == expected
+    assert client.post("/api/search", json={"regexp": "hide|show"}).json() == expected
+
+
 def test_similar_words_and_info_answer_what_the_terminal_prints(client: TestClient, folder: Path) -> None:
     source = KEYBOARD.read_text()
     line = next(number for number, text in enumerate(source.split("\n"), 1) if "hideSoftInput" in text)
@@ -167,7 +174,7 @@ def same_shape(value: Any, example: Any) -> bool:
 @pytest.mark.parametrize(
     ("path", "parameters", "name"),
     [
-        ("search", {}, "query"),
+        ("search", {}, "nothing to search for"),
         ("search", {"query": "x", "k": 0}, "k"),
         ("search", {"query": "x", "k": MAX_K + 1}, "k"),
         ("search", {"query": "x", "kk": 1}, "kk"),

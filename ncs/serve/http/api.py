@@ -77,7 +77,7 @@ class _Filtered(IndexRequest):
     glob: Patterns | None = Field(None, description="Only such files, or with ! not.", examples=[["*.py", "!docs/"]])
     kind: Name | None = Field(None, description="Only this kind of document.", examples=["method"])
     no_tests: bool = Field(False, description="No tests.")
-    regexp: str | None = Field(None, max_length=MAX_REGEXP, description="What code or name must match.")
+    regexp: str | None = Field(None, max_length=MAX_REGEXP, description="What code or name must match; alone, too.")
     code: bool = Field(True, description="Whether hits include their code.")
     marks: bool = Field(False, description="Include where the words of the query are in the code: [start, end] each.")
 
@@ -85,7 +85,7 @@ class _Filtered(IndexRequest):
 class SearchRequest(_Filtered):
     """A query: what a function does, or its name."""
 
-    query: QueryText = Field(description="What the function does, or its name.", examples=["hide soft keyboard"])
+    query: QueryText = Field("", description="What it does, or its name.", examples=["hide soft keyboard"])
     ranker: Name = Field(DEFAULT_RANKER, description="bm25, ncs ...; some only where the build fitted them.")
     functions_only: bool = Field(False, description="No classes, no top-level code, no documents.")
     content: Literal["all", "code", "docs"] | None = Field(None, description="Code, documents by section, or both.")

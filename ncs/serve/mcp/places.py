@@ -44,11 +44,12 @@ def _file(project: Project, index: Index | None, repository: str, path: str) -> 
 
 def filters(project: Project, index: Index, path: str | None) -> tuple[str | None, str | None]:
     """A path glob of the project as repository and path filters of its index: its repositories look like folders."""
-    prefix = (path or "").removeprefix("./").strip("/")
+    path = "" if path == str(project.root) else (path or "").removeprefix(f"{project.root}/")
+    prefix = path.removeprefix("./").strip("/")
     for name in sorted(index.description.counts.get("repositories", ()), key=len, reverse=True):
         if name != project.root.name and (prefix == name or prefix.startswith(f"{name}/")):
             return f"/{name}", prefix[len(name) :] or None
-    return None, path
+    return None, path or None
 
 
 def document_at(project: Project, index: Index | None, place: str) -> Document:

@@ -100,14 +100,14 @@ class SearchCode(_Ranked):
     spelled. Answers best first with path:line, how likely each is (strong, likely, weak, or no word), and of likely
     ones the lines that matter. If nothing fits, ask again in other words of the domain; do not ask for file names."""
 
-    query: str = Field(max_length=MAX_QUERY, description="What the code does, or its name.")
+    query: str = Field("", max_length=MAX_QUERY, description="What the code does, or its name.")
     functions_only: bool = Field(False, description="Leave out classes and top-level code.")
     content: Literal["all", "code", "docs"] | None = Field(
         None, description="docs: sections of README and guides only, for how-to questions; code: none of them."
     )
     no_tests: bool = Field(False, description="Leave out tests.")
     glob: list[Glob] | None = Field(None, max_length=MAX_GLOBS, description="As of ripgrep's -g: *.py, !docs/.")
-    regexp: str | None = Field(None, max_length=MAX_REGEXP, description="What code or name must match, too.")
+    regexp: str | None = Field(None, max_length=MAX_REGEXP, description="What code or name must match; alone, too.")
 
 
 class Locate(_Ranked):
@@ -169,7 +169,7 @@ def input_schema(tool: str) -> dict[str, Any]:
     """
     schema = TOOLS[tool].arguments.model_json_schema()
     required = schema.get("required", [])
-    names = sorted(schema["properties"], key=lambda name: name not in required)
+    names = sorted(schema["properties"], key=lambda name: name not in ("query", *required))
     return {
         "type": "object",
         "required": required,
@@ -180,7 +180,8 @@ def input_schema(tool: str) -> dict[str, Any]:
 
 def _property(field: dict[str, Any]) -> dict[str, Any]:
     first = field.get("anyOf", [{}])[0]
-    dropped = {"title", "anyOf", "maxLength", "minLength"} | ({"default"} if field.get("default") is None else set())
+    empty = {"default"} if field.get("default") in (None, "") else set()
+    dropped = {"title", "anyOf", "maxLength", "minLength"} | empty
     return {name: value for name, value in {**first, **field}.items() if name not in dropped}
 
 
@@ -264,7 +265,7 @@ def search_code(projects: Sequence[Project], arguments: SearchCode) -> Page:
             result = _search(project, index, arguments)
             notes += result["notes"]
             unknown |= result["unknown_words"]
-            data |= {"kind": result["kind"]} if "kind" in result else {}
+            data |= {name: result[name] for name in ("ranker", "kind") if name in result}
             for hit in result["hits"]:
                 row = _row(project, index, hit, several)
                 hits.append(_Scored((hit["confidence"] or 0.0) if several else 0.0, hit["rank"], row))
