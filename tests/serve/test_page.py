@@ -312,6 +312,21 @@ def test_references_are_shown_below_their_hit_as_text_and_where_there_are_none_a
     assert page.evaluate("window.hacked") is None
 
 
+@pytest.mark.parametrize("width", [390, 1100])
+@pytest.mark.parametrize("uses", [1, 50])
+def test_references_that_open_are_in_view_below_the_head(browser: Browser, site: Site, width: int, uses: int) -> None:
+    found = {"name": "f", "references": uses * [USE], "notes": []}
+    with window(browser, site.url, viewport={"width": width, "height": 700}) as tab:
+        tab.page.route("**/api/references*", lambda route: route.fulfill(json=found))
+        hit = ask(tab, "hide soft keyboard").locator("article.hit").last
+        button = hit.get_by_role("button", name="References")
+        button.evaluate("at => { scrollBy(0, at.getBoundingClientRect().bottom - innerHeight); at.click(); }")
+        until(tab.page, "document.querySelectorAll('.use').length > 0")
+        place = "(at => at.getBoundingClientRect())(document.querySelector('section.references'))"
+        until(tab.page, f"{place}.top >= document.querySelector('#top').getBoundingClientRect().bottom")
+        until(tab.page, f"{place}.top < 200 || {place}.bottom < innerHeight + 1")
+
+
 def test_prose_is_text_that_wraps_and_has_no_references(browser: Browser, site: Site) -> None:
     with window(browser, site.url, viewport={"width": 390, "height": 844}) as tab:
         page = ask(tab, "table guide rows", index="evil")
