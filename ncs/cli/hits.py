@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ncs.console import count, is_fancy, one_line, rich_console, say, show_json, show_text, visible
@@ -19,10 +17,12 @@ from ncs.serve.terminal import (
     TAB,
     Excerpt,
     copies_line,
+    from_here,
     heading,
     light_background,
     place,
     reason_lines,
+    with_files,
 )
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ FORMATS = ("table", "plain", "json", "jsonl", "vimgrep", "paths")
 COLORS = ("auto", "always", "never")
 PLAIN_WIDTH = 80
 """Columns of explanations where stdout is not a terminal."""
-LISTS = ("copies", "near_copies")
-"""Keys of a hit with more places."""
 
 
 def choose_format(
@@ -56,31 +54,6 @@ def choose_format(
         first, *_, last = requested
         raise BadInput(f"{first} and {last} cannot be used together")
     return next(iter(requested.values()), "table" if is_fancy(color) else "plain")
-
-
-def from_here(path: Path) -> str:
-    """An absolute path relative to the working directory; as it is where they have only the root in common."""
-    here = Path.cwd()
-    return str(path) if path.parts[1:2] != here.parts[1:2] else os.path.relpath(path, here)
-
-
-def with_files(answer: Answer, snapshot: Snapshot, key: str) -> Answer:
-    """The answer with `file` beside each `path` of its hits: the file from here, None where it is not on disk.
-
-    key: of the hits.
-    """
-    locator = locator_of(snapshot)
-
-    def located(place: Mapping[str, Any]) -> dict[str, Any]:
-        file = locator.path_of(place["repository"], place["path"])
-        with_file: dict[str, Any] = {}
-        for name, value in place.items():
-            with_file[name] = [located(each) for each in value] if name in LISTS else value
-            if name == "path":
-                with_file["file"] = from_here(file) if file else None
-        return with_file
-
-    return {**answer, key: [located(hit) for hit in answer[key]]}
 
 
 def show(

@@ -11,11 +11,11 @@ from typer import Argument, Option
 
 from ncs.cli import options
 from ncs.cli.current import open_current
-from ncs.cli.hits import choose_format, link_to, show, with_files
+from ncs.cli.hits import choose_format, link_to, show
 from ncs.console import one_line, rich_console, show_text
 from ncs.search.highlight import name_marks
 from ncs.search.locate_source import locator_of
-from ncs.serve.terminal import MARK, TAB, copies_line, heading, place
+from ncs.serve.terminal import MARK, TAB, copies_line, heading, place, with_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

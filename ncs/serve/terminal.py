@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ncs.console import count, one_line, visible
 from ncs.search.explain import NAMES
 from ncs.search.highlight import around, has_file_lines, marked_lines, marks, name_marks, text_marks, whole
+from ncs.search.locate_source import locator_of
 from ncs.storage.file_roles import OUTLINES
+
+if TYPE_CHECKING:
+    from ncs.answer import Answer
+    from ncs.storage.snapshot import Snapshot
 
 MAX_COPIES = 3
 MARK = "bold underline"
@@ -17,6 +23,8 @@ MARK = "bold underline"
 NAME_MARK = "bold"
 """The style of names that an explanation mentions."""
 TAB = 4
+LISTS = ("copies", "near_copies")
+"""Keys of a hit with more places."""
 LIGHT = ("7", "15")
 """Background colors of $COLORFGBG that are light."""
 
@@ -26,8 +34,33 @@ def light_background() -> bool:
     return os.environ.get("COLORFGBG", "").rpartition(";")[2] in LIGHT
 
 
+def from_here(path: Path) -> str:
+    """An absolute path relative to the working directory; as it is where they have only the root in common."""
+    here = Path.cwd()
+    return str(path) if path.parts[1:2] != here.parts[1:2] else os.path.relpath(path, here)
+
+
+def with_files(answer: Answer, snapshot: Snapshot, key: str) -> Answer:
+    """The answer with `file` beside each `path` of its hits: the file from here, None where it is not on disk.
+
+    key: of the hits.
+    """
+    locator = locator_of(snapshot)
+
+    def located(place: Mapping[str, Any]) -> dict[str, Any]:
+        file = locator.path_of(place["repository"], place["path"])
+        with_file: dict[str, Any] = {}
+        for name, value in place.items():
+            with_file[name] = [located(each) for each in value] if name in LISTS else value
+            if name == "path":
+                with_file["file"] = from_here(file) if file else None
+        return with_file
+
+    return {**answer, key: [located(hit) for hit in answer[key]]}
+
+
 def place(hit: Mapping[str, Any]) -> str:
-    """path:line; the path opens from the working directory where `ncs.cli.hits` found its file, else it is
+    """path:line; the path opens from the working directory where `with_files` found its file, else it is
     repository/path.
     """
     return one_line(f"{hit.get('file') or '/'.join((hit['repository'], hit['path']))}:{hit['start_line']}")

@@ -15,8 +15,8 @@ from typing import TypeAlias
 import pytest
 from rich.cells import cell_len
 
-from ncs.cli.hits import from_here
 from ncs.index import Index
+from ncs.serve.terminal import from_here
 from tests import corpus, gitrepo
 from tests.command import invoke
 from tests.terminal import Terminal

@@ -45,6 +45,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(autouse=True)
+def above(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The working directory is that of the project's folder."""
+    monkeypatch.chdir(project.parent)
+
+
 def strips(pilot: Pilot[Any]) -> list[Strip]:
     """The rows of the screen as they are drawn."""
     return pilot.app.screen._compositor.render_strips()
@@ -122,6 +128,16 @@ async def test_keys_search_select_explain_copy_and_clear(project: Path, monkeypa
         await until(pilot, "no match for 'zzqqxx'; nothing found")
         await pilot.press("enter", "tab", "ctrl+y", "down", "pagedown", "escape")
         await until(pilot, "hits appear as you type", gone="zzqqxx")
+
+
+async def test_places_are_relative_to_the_working_directory(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+    async with searching(project / ".ncs") as pilot:
+        await search(pilot, "open file handle")
+        rows = await until(pilot, "def open_file", "open_file  files.py:1")
+        assert any(row.strip().startswith("files.py:1  matched: open, file") for row in rows[3:])
+        await pilot.press("ctrl+y")
+        await until(pilot, "copied: files.py:1")
 
 
 async def test_ctrl_n_and_p_select_and_so_do_j_and_k_where_the_hits_have_the_focus(project: Path) -> None:

@@ -29,7 +29,17 @@ from ncs.search.locate_source import SourceLocator
 from ncs.search.rankers import DEFAULT_RANKER
 from ncs.serve.editors import open_in_editor
 from ncs.serve.live_index import LiveIndex
-from ncs.serve.terminal import NAME_MARK, TAB, Excerpt, copies_line, heading, light_background, place
+from ncs.serve.terminal import (
+    NAME_MARK,
+    TAB,
+    Excerpt,
+    copies_line,
+    from_here,
+    heading,
+    light_background,
+    place,
+    with_files,
+)
 
 HITS = 20
 DEBOUNCE = 0.12
@@ -67,7 +77,8 @@ class Searcher:
     def _search(self, text: str, explain: bool) -> Answer:
         self._live.refresh()
         with self._live.acquire() as index:
-            return ask(index, text, HITS, ranker=DEFAULT_RANKER, explain=explain)
+            answer = ask(index, text, HITS, ranker=DEFAULT_RANKER, explain=explain)
+            return with_files(answer, index.snapshot, "hits")
 
     def locator(self) -> SourceLocator:
         """The files of the snapshot that answers."""
@@ -77,11 +88,7 @@ class Searcher:
     def place(self, hit: Mapping[str, Any]) -> str:
         """path:line of a hit, to paste: of its file where there is one, else repository/path."""
         current = self.locator().locate(hit)
-        if current is None:
-            return f"{hit['repository']}/{hit['path']}:{hit['start_line']}"
-        here = Path.cwd()
-        path = current.path.relative_to(here) if current.path.is_relative_to(here) else current.path
-        return f"{path}:{current.line}"
+        return f"{from_here(current.path)}:{current.line}" if current else place(hit)
 
     def close(self) -> None:
         """Wait for the query that runs, and close the index."""
