@@ -73,7 +73,7 @@ QUESTIONS: dict[str, Case] = {
     "NO_CONFIDENCE": ("search", {"query": "keyboard", "ranker": "bm25", "min_confidence": 0.5}),
     "NOT_BUILT": ("search", {"query": "keyboard", "ranker": "two_field"}),
     "NO_NAME": ("definitions", {"name": "a/b"}),
-    "NO_FILE": ("definitions", {"name": "hide", "file": "nowhere.py"}),
+    "NO_FILE": ("definitions", {"name": "nowhere.java::hide"}),
     "NO_DOCUMENT": ("document", {"id": "nowhere"}),
     "NO_CODE": ("search", {"query": "tea", "regexp": "tea"}),
 }

@@ -63,6 +63,10 @@ GROUPS = ("same file", "same folder", "same repository", "elsewhere")
 TESTS, USES = "tests", "uses"
 """The groups of uses in tests, and of those of a name that is not defined here."""
 _SEPARATOR = re.compile(r"(?:::|->|[.#])(?=\w|~)")
+_RECEIVER = re.compile(
+    r"(?:^|(?<=::))(?:func |\S{0,99}/)?([\w.]{0,99})\((?:\w{1,80} )?\*?(\w{1,80})(?:\[[^]]{0,80}\])?\)[. ](?=\w)"
+)
+"""How Go writes the type of a method: `x.com/pkg.(*T).F`, `func (t *T) F`."""
 _MARKS = " \t\r/*#-\"'"
 """What surrounds the text of a comment."""
 _IMPORT = re.compile(r"\s*(?:from|import|use|using|#include)\b")
@@ -126,17 +130,28 @@ class NameSearch:
         What stands before `::` is a file where the index has one called so, else an owner. Raises BadInput.
         """
         check_length(text)
-        text, _, _ = text.strip().partition("(")
+        text, _, _ = _RECEIVER.sub(r"\1\2.", text.strip(), count=1).partition("(")
         place = self._place(path) if path else (None, None)
         file, colons, rest = text.partition("::")
-        if colons and re.search(r"[/.]", file) and (found := self._place(file)) != (None, None):
-            text, place = rest, found
-        if path and place == (None, None):
-            raise BadInput(NO_FILE.format(path=path))
+        if (
+            colons
+            and re.search(r"[/.]", file)
+            and ((found := self._place(file)) != (None, None) or self._is_path(file))
+        ):
+            path, text, place = file, rest, found
         *qualifiers, name = [part for part in _SEPARATOR.split(text) if part] or [""]
         if not re.search(r"\w", name) or "/" in text:
             raise BadInput(NO_NAME.format(text=text))
+        if path and place == (None, None):
+            defining = self._documents.locations(self._defining(name)[0].tolist())
+            files = list(dict.fromkeys(f"{each.repository}/{each.path}::{name}" for each in defining))[:NEAR]
+            raise BadInput(NO_FILE.format(path=path, files=f": {', '.join(files)}" if files else ""))
         return Name(name, tuple(qualifiers), *place)
+
+    def _is_path(self, file: str) -> bool:
+        """Whether what stands before `::` is to be a file: it is in a folder, or ends as files of the index do."""
+        ending = f".{file.rpartition('.')[2]}"
+        return "/" in file or any(path.endswith(ending) for _, path in self._documents.files()[1])
 
     def _place(self, file: str) -> tuple[str | None, str | None]:
         """Globs of the repository and path that a file's name stands for, alone or after its repository; else None."""
@@ -163,7 +178,9 @@ class NameSearch:
             notes.append(f"no definition of {name.name!r}; names that begin so:")
         elif not len(rows):
             notes.append(self._why_undefined(name, allowed))
-        best = self._bodies_first(chosen if len(chosen) else rows, name.name)[:k]
+        if not len(chosen) and not len(chosen := self._of_owner(rows, name._replace(qualifiers=name.qualifiers[-1:]))):
+            chosen = rows
+        best = self._bodies_first(chosen, name.name)[:k]
         passes = self._documents.location_filter(name.filters)
         documents = (at_matching_location(each, passes) for each in self._documents.documents(best.tolist()))
         return Definitions([Definition(match, _declaration(each, name.name)) for each in documents], notes)

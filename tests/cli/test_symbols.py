@@ -95,7 +95,11 @@ def test_forced_colors_mark_the_name(home: Path) -> None:
         (("def", "padd"), 1, "no match for 'padd'; similar: pad"),
         (("def", "zzyzx"), 1, "no match for 'zzyzx'"),
         (("refs", "show"), 1, "nothing found that uses show, defined at src/app/view.py:6"),
-        (("refs", "no/such.py::pad"), 2, "'no/such.py::pad' is not a name in code; write NAME, Owner.NAME, or FILE::"),
+        (
+            ("refs", "no/such.py::pad"),
+            2,
+            "no file 'no/such.py' in this index; name it as hits do: src/app/view.py::pad\n",
+        ),
         (("refs", "pad", "-t", "cobol"), 2, "no language 'cobol' in this index; choose from python"),
     ],
 )

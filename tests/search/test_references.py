@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -240,10 +241,48 @@ def test_an_unknown_name_is_one_sentence_with_names_of_nearly_its_spelling(index
     assert definitions_of(index, "zzyzx")["notes"] == ["no match for 'zzyzx'"]
 
 
-@pytest.mark.parametrize("name", ["", "app/nowhere.py::read", "::", "a/b"])
+@pytest.mark.parametrize("name", ["", "::", "a/b", "()"])
 def test_what_is_no_name_is_refused_with_its_remedy(index: Index, name: str) -> None:
     with pytest.raises(BadInput, match="is not a name in code; write NAME"):
         index.references(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("nowhere.py::helper", ": one/app/core.py::helper, one/lib/text.py::helper"),
+        ("app/nowhere::Reader.read", ": one/app/core.py::read"),
+        ("nowhere.js::zzyzx", ""),
+    ],
+)
+def test_a_file_that_is_not_here_is_refused_with_those_that_define_the_name(
+    index: Index, name: str, files: str
+) -> None:
+    line = f"no file '{name.partition('::')[0]}' in this index; name it as hits do{files}"
+    for asked in (index.references, index.definitions):
+        with pytest.raises(BadInput, match=f"^{re.escape(line)}$"):
+            asked(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Reader.read", "Reader::read", "Reader#read", "Reader->read", "app.core.Reader.read", "(*Reader).read",
+        "(Reader).read()", "core.(*Reader).read", "x.com/app/core.(*Reader[...]).read", "(r *Reader) read(x int) error",
+        "func (r Reader) read()", "one/app/core.py::(*Reader).read",
+    ],
+)  # fmt: skip
+def test_a_method_is_found_as_each_language_writes_it(index: Index, name: str) -> None:
+    answer = definitions_of(index, name)
+    assert [hit["qualified_name"] for hit in answer["definitions"]] == ["Reader.read"]
+    assert answer["notes"] == []
+    assert uses(index, name) == uses(index, "Reader.read")
+
+
+def test_elsewhere_the_type_counts_before_the_rest_of_the_owner(index: Index) -> None:
+    answer = definitions_of(index, "crate::core::Reader::read")
+    assert [hit["qualified_name"] for hit in answer["definitions"]] == ["Reader.read"]
+    assert answer["notes"] == ["no read in crate.core.Reader; elsewhere:"]
 
 
 def test_after_an_update_uses_are_those_of_the_new_files(tmp_path: Path) -> None:
