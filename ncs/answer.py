@@ -46,8 +46,9 @@ def ask(
     """Answer a query. filters: those of `Filters`; with a regexp the text may be empty.
 
     Keys: query, ranker, index, unknown_words (word -> near spellings), notes (sentences for people), hits; and of the
-    default ranker kind: symbol, how-to, keywords, code or message. A hit has the keys of `hit_as_dict`. With a regexp
-    the answer has the key regexp, and a hit regexp_matches: the texts of its code that match.
+    default ranker kind: symbol, how-to, keywords, code or message. A hit has the keys of `hit_as_dict`; a frame of a
+    stack trace has its line. With a regexp the answer has the key regexp, and a hit regexp_matches: the texts of its
+    code that match.
 
     With `files` a hit is the best one of its file. With `min_confidence` less probable hits are left out; if none is
     left, a note has the best confidence. With `unfold` near duplicates are separate hits. With `explain` the answer and
@@ -61,13 +62,17 @@ def ask(
     query = title or text
     weights, trace = _weights(index, ranker, ranking, query), read_trace(query)
     hits, matches = [], _matches(results.hits, chosen.regexp)
+    frames = ranking.signals.get("frame", np.zeros(len(results.hits)))
     for hit, stems, texts in zip(results.hits, weights, matches, strict=True):
-        first = [line - hit.document.start_line for line in lines_of(trace, hit.document.location)]
+        lines = lines_of(trace, hit.document.location)
+        first = [line - hit.document.start_line for line in lines]
         if code and intent and intent.kind == "message":
             first += message_lines(hit.document.code, trace.message)
         if code and intent:
             first = [*lines_with(hit.document.code, intent.phrases), *first]
         hits.append(hit_as_dict(hit, query, code=code, weights=stems, first=first, matches=texts))
+        if frames[hit.rank - 1]:
+            hits[-1]["line"] = lines[0] if lines else hit.document.start_line
     if results.explanation:
         for shown, explanation in zip(hits, results.explanation.hits, strict=True):
             shown["explanation"] = explanation

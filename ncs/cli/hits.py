@@ -10,7 +10,7 @@ from ncs.console import count, is_fancy, one_line, rich_console, say, show_json,
 from ncs.errors import BadInput, unknown
 from ncs.search.explain import query_lines, reasons_lines
 from ncs.search.highlight import has_file_lines, name_marks, name_position
-from ncs.search.locate_source import SourceLocator, locator_of
+from ncs.search.locate_source import SourceLocator, frame_offset, locator_of
 from ncs.serve.terminal import (
     MARK,
     NAME_MARK,
@@ -107,9 +107,11 @@ def show_plain(answer: Answer, *, code: bool, all_lines: bool, context: tuple[in
 
 
 def _standing(hit: Mapping[str, Any]) -> str:
-    """How good a hit is: its match with a name, or its likelihood; its score by a ranker that gives none."""
+    """How good a hit is: its match with a name, or its likelihood; its score by a ranker that gives none. Before it,
+    whether it is a frame of the stack trace."""
     score = hit.get("match") or f"{hit['score']:.4f}"
-    return score if hit["confidence"] is None else str(hit["likelihood"])
+    score = score if hit["confidence"] is None else str(hit["likelihood"])
+    return ", ".join(filter(None, ["frame" if "line" in hit else "", score]))
 
 
 def show_table(
@@ -136,7 +138,8 @@ def link_to(hit: Mapping[str, Any], locator: SourceLocator, console: Console) ->
     from socket import gethostname
 
     path = locator.path_of(hit["repository"], hit["path"]) if console.is_terminal else None
-    return f"{path.as_uri().replace('file://', f'file://{gethostname()}', 1)}#{hit['start_line']}" if path else None
+    line = hit.get("line", hit["start_line"])
+    return f"{path.as_uri().replace('file://', f'file://{gethostname()}', 1)}#{line}" if path else None
 
 
 def _print_header(console: Console, hit: Mapping[str, Any], link: str | None) -> None:
@@ -222,6 +225,8 @@ def vimgrep_lines(hit: Mapping[str, Any], locator: SourceLocator, names: Sequenc
         places = [(at, found[0][0]) for at, found in marks if found]
     else:
         places = [name_position(source.lines, hit["name"])]
+        if 0 < (below := frame_offset(hit)) < len(source.lines):
+            places = [(below, len(source.lines[below]) - len(source.lines[below].lstrip()))]
     texts = [(source.line + below, source.lines[below], at) for below, at in places]
     path = from_here(source.path)
     return [f"{path}:{line}:{len(text[:at].encode()) + 1}:{visible(text.rstrip())}" for line, text, at in texts]

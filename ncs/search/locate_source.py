@@ -123,6 +123,11 @@ def _texts(table: FileTable, file: int) -> list[str]:
     return [json.loads(table.texts.word(int(getattr(table, name)[file]))) for name in COLUMNS]
 
 
+def frame_offset(hit: Mapping[str, Any]) -> int:
+    """How many lines below its first one a hit opens: at the line of its frame in a stack trace."""
+    return int(hit.get("line", hit["start_line"]) - hit["start_line"])
+
+
 locator_of = lru_cache(maxsize=8)(SourceLocator)
 """The locator of a snapshot."""
 

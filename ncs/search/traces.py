@@ -144,8 +144,10 @@ def _defining(name: Sequence[str], definitions: Definitions) -> list[int]:
 
 
 def lines_of(trace: Trace, location: Location) -> list[int]:
-    """The lines of a function that a trace names, innermost first."""
-    lines = (frame.line for frame in trace.frames if _ends_alike(frame.path, location.path))
+    """The lines of a function that a trace names, innermost first, those of frames inside of it after its own."""
+    name = re.compile(rf"(?<!\w){re.escape(location.qualified_name.rpartition('.')[2])}(?!\w)")
+    frames = sorted(trace.frames, key=lambda frame: not name.search(frame.text))
+    lines = (frame.line for frame in frames if _ends_alike(frame.path, location.path))
     return [line for line in lines if location.start_line <= line <= location.end_line]
 
 

@@ -63,7 +63,9 @@ def place(hit: Mapping[str, Any]) -> str:
     """path:line; the path opens from the working directory where `with_files` found its file, else it is
     repository/path.
     """
-    return one_line(f"{hit.get('file') or '/'.join((hit['repository'], hit['path']))}:{hit['start_line']}")
+    return one_line(
+        f"{hit.get('file') or '/'.join((hit['repository'], hit['path']))}:{hit.get('line', hit['start_line'])}"
+    )
 
 
 def heading(hit: Mapping[str, Any]) -> str:

@@ -73,7 +73,7 @@ def test_a_trace_is_read_from_stdin_without_notes_about_its_values(demo: Path) -
     command = [sys.executable, "-m", "ncs.cli", "query", "-", "-n", "1", "--no-code"]
     run = subprocess.run(command, cwd=demo, input=trace, capture_output=True, check=False, timeout=LONG)
     assert (run.returncode, run.stderr) == (0, b"")
-    assert run.stdout.startswith(b"1. Keyboards.hideSoftKeyboard  repos/app/src/Keyboards.java:11  ")
+    assert run.stdout.startswith(b"1. Keyboards.hideSoftKeyboard  repos/app/src/Keyboards.java:13  frame, ")
     log = b"\xff line\n" * 10_000 + trace
     run = subprocess.run(command, cwd=demo, input=log, capture_output=True, check=False, timeout=LONG)
     assert run.stdout.startswith(b"1. Keyboards.hideSoftKeyboard  ")

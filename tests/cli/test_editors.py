@@ -68,6 +68,16 @@ def test_a_hit_opens_at_its_line_and_where_it_has_moved_to_in_its_file(project: 
     assert file_to_open(*hit_of(project, "open dock")) == (file, 2, note)  # the last line there is
 
 
+def test_a_frame_opens_at_its_line_where_its_function_has_moved_to(project: Path) -> None:
+    hit, locator = hit_of(project, "open dock")
+    file, frame = project / "src" / "dock.py", {**hit, "line": 5}
+    assert file_to_open(frame, locator) == (file, 5, None)
+    file.write_text(CODE)
+    assert file_to_open(frame, locator) == (file, 2, None)
+    file.unlink()
+    assert file_to_open(frame, locator)[1] == 2
+
+
 @pytest.mark.parametrize(("query", "name"), [("lift crane", "crane.py"), ("open dock", "dock.py")])
 def test_without_a_file_the_code_as_indexed_opens(project: Path, query: str, name: str) -> None:
     (project / "src" / "dock.py").unlink()

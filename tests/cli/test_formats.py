@@ -115,6 +115,18 @@ def test_vimgrep_follows_a_function_that_has_moved_in_its_file(tmp_path: Path) -
     assert run.stdout == "src/a.py:4:5:def open_dock():\n"
 
 
+def test_a_frame_is_at_its_line_in_every_format_and_follows_its_function(tmp_path: Path) -> None:
+    code = "def open_dock(key):\n    turn(key)\n    return key\n"
+    Index.build(gitrepo.write(tmp_path / "src", {"a.py": code}), tmp_path / ".ncs").close()
+    ask = partial(invoke, "query", 'File "/x/src/a.py", line 2, in open_dock', "-n", "1", cwd=tmp_path)
+    assert ask().stdout.startswith("1. open_dock  src/a.py:2  frame, ")
+    assert "    src/a.py:2\n" in ask("--format", "table").stdout
+    assert json.loads(ask("--json").stdout)["hits"][0]["line"] == 2
+    assert "line" not in json.loads(invoke("query", "open_dock", "--json", cwd=tmp_path).stdout)["hits"][0]
+    (tmp_path / "src" / "a.py").write_text("\n\n" + code)
+    assert ask("--format", "vimgrep", "--no-update").stdout == "src/a.py:4:5:    turn(key)\n"
+
+
 def test_a_table_into_a_pipe_has_no_escapes_and_80_columns(query: Query) -> None:
     lines = query("hide soft keyboard", "--format", "table").stdout.splitlines()
     assert re.fullmatch(r" 1  Keyboards\.hideSoftKeyboard  (strong|likely)", lines[0])

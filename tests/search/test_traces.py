@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from ncs.answer import ask
 from ncs.index import Index
 from ncs.search.question import MAX_QUERY, read_intent
 from ncs.search.traces import read_trace
@@ -104,6 +105,21 @@ DOTNET = "System.Exception: full\r\n   at Logger.Emit(Event e) in C:\\build\\cor
 def test_the_functions_of_a_trace_lead_innermost_first(index: Index, trace: str, names: list[str]) -> None:
     hits = index.search(trace, len(names))
     assert [hit.document.qualified_name for hit in hits] == names
+
+
+@pytest.mark.parametrize(
+    ("trace", "lines"),
+    [
+        (PYTHON, [9, 14]),
+        (GO, [4]),
+        (PYTHON.replace("line 9, in", "line 99, in"), [7, 14]),  # its function as it is here begins there
+        (PYTHON.replace("line 9, in", "line 13, in"), [7, 14]),  # an older release
+        ("System.Exception: full\n   at Acme.Logs.Logger..ctor(Sink s)\n   at A.B()", [6]),
+    ],
+)
+def test_a_frame_has_its_own_line_where_that_is_in_its_function(index: Index, trace: str, lines: list[int]) -> None:
+    assert [hit.get("line") for hit in ask(index, trace, 3, ranker="hybrid")["hits"]][: len(lines)] == lines
+    assert not any("line" in hit for hit in ask(index, read_trace(trace).message, 3, ranker="hybrid")["hits"])
 
 
 def test_a_line_that_begins_like_a_frame_and_names_nothing_is_none(index: Index) -> None:
