@@ -321,8 +321,8 @@ def _code(document: Document, weights: Mapping[str, float], first: Sequence[int]
 
 
 def cautions(index: Index) -> list[str]:
-    """Sentences that every answer begins with: of an index that is not complete or not trusted."""
-    return [*not_ready(index), *_distrust(index)]
+    """Sentences that every answer begins with: of an index that is not complete, current or trusted."""
+    return [*index.cautions, *not_ready(index), *_distrust(index)]
 
 
 def _distrust(index: Index) -> list[str]:

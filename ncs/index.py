@@ -66,6 +66,8 @@ class Index:
         self.folder = snapshot.folder
         self.documents = Documents(snapshot)
         self._rankers: dict[str, Ranker] = {}
+        self.cautions: list[str] = []
+        """Notes of every answer that the opener knows: that it is behind, or of another work tree."""
 
     def __len__(self) -> int:
         """Number of live documents."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ncs.cli import options
-from ncs.console import count, one_line, say, tracker
+from ncs.console import count, one_line, tracker
 from ncs.errors import BROKEN, IndexNotFound, NcsError
 from ncs.messages import BEHIND, OTHER_TREE
 from ncs.storage.freshness import known_changes, state_of
@@ -23,7 +23,7 @@ def open_current(
 ) -> Index:
     """The index, open. update: take small changes of its sources in first; build: make one where there is none.
 
-    A line says where it stays behind, or is of another work tree. Raises what `options.open_index` and a build raise.
+    Its cautions say where it is behind, or of another work tree. Raises what `options.open_index` and a build raise.
     """
     folder = _folder(index, build=build, quiet=quiet)
     opened = options.open_index(folder, store)
@@ -31,10 +31,10 @@ def open_current(
     if behind is None:
         opened.close()
         opened = options.open_index(folder, store)
-    elif behind and not quiet:
-        say("ncs: " + BEHIND.format(changed=f"{count(behind, 'file')} changed", remedy="run ncs update"))
-    if not quiet and (other := _other_work_tree(opened.snapshot)):
-        say("ncs: " + OTHER_TREE.format(tree=other))
+    elif behind:
+        opened.cautions.append(BEHIND.format(changed=f"{count(behind, 'file')} changed", remedy="run ncs update"))
+    if other := _other_work_tree(opened.snapshot):
+        opened.cautions.append(OTHER_TREE.format(tree=other))
     return opened
 
 

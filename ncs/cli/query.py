@@ -86,6 +86,8 @@ def query(
     form = choose_format(form, as_json=as_json, jsonl=jsonl, paths=paths, color=color)
     text, places = options.question_and_places(words or [], regexp=regexps is not None)
     with open_current(index, store, update=not no_update, build=build, quiet=quiet) as opened_index:
+        if len(text) > 1 and (bare := [place for place in places if place.isidentifier()]):
+            opened_index.cautions.append(f"searched in {', '.join(bare)}; to search for the word, quote the question")
         answer = ask(
             opened_index, _read(text), max(k, open_hit or k), ranker=ranker, language=languages,
             language_not=languages_not, repository=repository, path=path, glob=globs, kind=kind,
@@ -93,8 +95,6 @@ def query(
             content=content, regexp=options.either(regexps), code=_needs_code(form, no_code, open_hit), explain=explain,
             min_confidence=min_confidence, unfold=unfold, files=files or form == "paths",
         )  # fmt: skip
-        if len(text) > 1 and not quiet and (bare := [place for place in places if place.isidentifier()]):
-            say(f"ncs: searched in {', '.join(bare)}; to search for the word, quote the question")
         lines = options.context_lines(context, before, after)
         _show(
             answer, opened_index, form, open_hit, code=not no_code, all_lines=all_lines, context=lines, color=color,

@@ -112,6 +112,9 @@ def test_many_changes_are_counted_and_left_to_an_update(project: Path) -> None:
     for _ in range(2):
         assert names(project, "open door", "-n", "1") == (["open_door"], line)
     assert names(project, "open door", "-n", "1", "-q") == (["open_door"], "")
+    for command in (("query", "open door"), ("def", "open_door"), ("locate", "open door"), ("similar", "door.py:1")):
+        notes = json.loads(invoke(*command, "--json", cwd=project).stdout)["notes"]
+        assert notes[0] == line.removeprefix("ncs: ").rstrip()
     assert names(project, "open door", "-n", "1", "--no-update") == (["open_door"], "")
     assert read_description(project / ".ncs").number == number
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -135,6 +136,8 @@ def test_an_answer_from_the_index_of_another_tree_says_so(main: Path, tmp_path: 
         )
         assert run.stderr == text
         assert "open_door" in run.stdout
+        run = invoke("query", "open door", "--json", "-i", str(main / ".ncs"), cwd=tree)
+        assert json.loads(run.stdout)["notes"] == [text.removeprefix("ncs: ").rstrip()]
         run = invoke("query", "open door", cwd=tree, NCS_INDEX=str(main / ".ncs"))
         assert run.stderr.startswith("ncs: this index is of ")
     for folder in (main, main / "lib", tmp_path):
