@@ -7,13 +7,25 @@ import sys
 import traceback
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 from ncs.console import say
 from ncs.errors import NcsError
+from ncs.messages import OUT_OF_RANGE
 
 FAILED, INTERRUPTED = 2, 130
 P = ParamSpec("P")
+
+
+def _wrong_option(error: Any, name: str) -> str:
+    """What typer says of an option, of a number out of range as everywhere."""
+    value, out_of_range, _ = error.message.partition(" is not in the range ")
+    if out_of_range:
+        least, most = error.param.type.min, error.param.type.max
+        bound = f"at least {least}" if most is None else f"from {least} to {most}"
+        return OUT_OF_RANGE.format(name="/".join(error.param.opts), value=value, bound=bound)
+    command = getattr(getattr(error, "ctx", None), "command_path", name)
+    return f"{error.format_message().rstrip('.')}; see {command} --help"
 
 
 def main_program(name: str, interrupted: str = "") -> Callable[[Callable[P, int]], Callable[P, int]]:
@@ -41,8 +53,7 @@ def main_program(name: str, interrupted: str = "") -> Callable[[Callable[P, int]
                 return FAILED
             except Exception as error:
                 if hasattr(error, "format_message"):  # of typer: a wrong option
-                    command = getattr(getattr(error, "ctx", None), "command_path", name)
-                    say(f"{name}: {error.format_message().rstrip('.')}; see {command} --help")
+                    say(f"{name}: {_wrong_option(error, name)}")
                     return FAILED
                 if type(error).__module__.partition(".")[0] in ("typer", "click"):
                     raise

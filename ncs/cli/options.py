@@ -69,7 +69,7 @@ FormatOption = Annotated[
         show_default="table on a terminal, else plain",
     ),
 ]  # fmt: skip
-Hits = Annotated[int, Option("-n", "--limit", "-k", metavar="N", help="How many hits.")]
+Hits = Annotated[int, Option("-n", "--limit", "-k", min=1, metavar="N", help="How many hits.")]
 AllLines = Annotated[bool, Option("-a", "--all", help="All lines of each hit, not only those that matter.")]
 After = Annotated[int | None, Option("-A", "--after-context", min=0, metavar="N", help="N lines after each.")]
 Before = Annotated[int | None, Option("-B", "--before-context", min=0, metavar="N", help="N lines before each.")]

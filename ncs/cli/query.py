@@ -47,7 +47,7 @@ def query(
     content: options.Content = None,
     no_tests: options.NoTests = False,
     min_confidence: Annotated[
-        float | None, Option(metavar="P", help="Leave out hits less likely to be right, 0 to 1.")
+        float | None, Option(min=0, max=1, metavar="P", help="Leave out hits less likely to be right, 0 to 1.")
     ] = None,
     files: Annotated[bool, Option("--files", help="Rank files, each with its best function.")] = False,
     unfold: Annotated[bool, Option("--unfold", help="Near duplicates as hits of their own.")] = False,

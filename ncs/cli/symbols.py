@@ -68,7 +68,7 @@ def find_definitions(
 
 def find_references(
     name: Name,
-    k: Annotated[int, Option("-n", "--limit", "-k", metavar="N", help="How many functions.")] = MAX_REFERENCES,
+    k: Annotated[int, Option("-n", "--limit", "-k", min=1, metavar="N", help="How many functions.")] = MAX_REFERENCES,
     globs: options.Globs = None,
     languages: options.Languages = None,
     languages_not: options.LanguagesNot = None,
