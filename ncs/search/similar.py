@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from operator import itemgetter
 from pathlib import Path
@@ -39,12 +40,15 @@ SHARED: tuple[Field, ...] = ("name", "calls", "types", "enums", "literals", "ide
 
 
 def parse_place(place: str) -> tuple[Path, int]:
-    """Parse FILE:LINE; raises BadInput.
+    """Parse FILE:LINE, or FILE:LINE:COLUMN; raises BadInput.
 
     >>> parse_place("src/Main.java:42")
     (PosixPath('src/Main.java'), 42)
     """
     file, _, line = place.rpartition(":")
+    above, _, number = file.rpartition(":")
+    if above and LINE.fullmatch(number) and re.fullmatch("[0-9]*", line):
+        file, line = above, number
     if not file or "\0" in file or not LINE.fullmatch(line):
         raise BadInput(f"{place!r} is not FILE:LINE; name a line of a function, as src/Main.java:42")
     return Path(file), int(line)

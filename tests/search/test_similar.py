@@ -85,6 +85,11 @@ def test_a_place_without_a_line_is_refused(place: str) -> None:
         parse_place(place)
 
 
+@pytest.mark.parametrize("place", ["a/Own.java:4", "a/Own.java:4:17", "a/Own.java:4:"])
+def test_a_place_may_have_a_column(place: str) -> None:
+    assert parse_place(place) == (Path("a/Own.java"), 4)
+
+
 def test_a_renamed_function_finds_its_likes_with_the_shares_of_their_features(own: Path, demo_index: Index) -> None:
     function = function_at(own, 4)
     first, second = demo_index.similar(function, 2)
