@@ -64,8 +64,8 @@ def _read(report: str) -> str:
     """The first MAX_QUERY characters of the report, whose title says most."""
     if report == "-":
         return sys.stdin.buffer.read(_BYTES).decode("utf-8", "replace")[:MAX_QUERY]
-    is_name = "/" in report or report.endswith(_FILES) or os.path.exists(report)  # noqa: PTH110
-    if any(map(str.isspace, report)) or not is_name:
+    looks_so = ("/" in report or report.endswith(_FILES)) and not any(map(str.isspace, report))
+    if not (looks_so or os.path.exists(report)):  # noqa: PTH110
         return report
     try:
         with open_regular(report) as file:

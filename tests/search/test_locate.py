@@ -197,6 +197,8 @@ def test_the_command_reads_a_file_stdin_or_text(project: Path, tmp_path: Path) -
     hits = json.loads(from_file.stdout)["hits"]
     assert hits[0]["path"] == "src/shop/dates.py"
     assert hits[0]["id"] == json.loads(piped.stdout)["hits"][0]["id"]
+    (tmp_path / "an issue.md").write_text(REPORT)
+    assert invoke("locate", "an issue.md", *folder, "--json", "-n", "1", cwd=tmp_path).stdout == from_file.stdout
     table = invoke("locate", "`total_of` is wrong", *folder, "-n", "1", cwd=tmp_path)
     assert "cart.py" in table.stdout
     assert "defines total_of" in table.stdout
