@@ -13,7 +13,15 @@ from ncs.console import count
 from ncs.index import Index, Results
 from ncs.learn.confidence import is_confident, likelihood
 from ncs.learn.embeddings import LEAST_DOCUMENTS
-from ncs.search.highlight import excerpt, marked_lines, matched_words, message_lines, query_stems, text_marks
+from ncs.search.highlight import (
+    excerpt,
+    has_file_lines,
+    marked_lines,
+    matched_words,
+    message_lines,
+    query_stems,
+    text_marks,
+)
 from ncs.search.locate_source import locator_of
 from ncs.search.phrases import lines_with
 from ncs.search.ranking import Ranking
@@ -286,15 +294,16 @@ def hit_as_dict(
     (strong, likely, weak or ""), id, repository, path, start_line, end_line, language, kind, name, qualified_name,
     matched (words of the text that it has), copies (where exact duplicates are), near_copies (where near duplicates are
     that were folded into it), code (None when the index keeps none, or code is False), excerpt (ranges of 0-based lines
-    of the code to show, ends excluded) and marked (stems of the words to mark); regexp_matches, if there are `matches`.
+    of the code to show, ends excluded) and marked (stems of the words to mark); if there are `matches`, regexp_matches
+    and line, that of the first one.
 
     weights: of the stems that choose the excerpt, by default those of the text; first: lines shown before theirs;
     matches: texts of a regular expression, whose lines are shown before all others.
     """
     document = hit.document
     weights = dict.fromkeys(query_stems(text), 1.0) if weights is None else weights
-    first = [*marked_lines(document.code, text_marks(document.code, matches or ())), *first]
-    return {
+    matching = marked_lines(document.code, text_marks(document.code, matches or ()))
+    result = {
         "rank": hit.rank,
         "score": round(hit.score, 6),
         "confidence": None if hit.confidence is None else round(hit.confidence, 4),
@@ -304,8 +313,10 @@ def hit_as_dict(
         "copies": _places(document.copies),
         "near_copies": _places(hit.near_copies),
         **({} if matches is None else {"regexp_matches": matches}),
-        **_code(document, weights, first, shown=code),
+        **_code(document, weights, [*matching, *first], shown=code),
     }
+    in_file = matching and has_file_lines({**result, "code": document.code})
+    return {**result, "line": document.start_line + matching[0]} if in_file else result
 
 
 def document_as_dict(document: Document, *, code: bool = True) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ncs.console import count, is_fancy, one_line, rich_console, say, show_json, show_text, visible
 from ncs.errors import BadInput, unknown
 from ncs.search.explain import query_lines, reasons_lines
-from ncs.search.highlight import has_file_lines, name_marks, name_position
+from ncs.search.highlight import has_file_lines, name_marks, name_position, text_marks
 from ncs.search.locate_source import SourceLocator, frame_offset, locator_of
 from ncs.serve.terminal import (
     MARK,
@@ -111,7 +111,7 @@ def _standing(hit: Mapping[str, Any]) -> str:
     whether it is a frame of the stack trace."""
     score = hit.get("match") or f"{hit['score']:.4f}"
     score = score if hit["confidence"] is None else str(hit["likelihood"])
-    return ", ".join(filter(None, ["frame" if "line" in hit else "", score]))
+    return ", ".join(filter(None, ["frame" if "line" in hit and "regexp_matches" not in hit else "", score]))
 
 
 def show_table(
@@ -226,7 +226,9 @@ def vimgrep_lines(hit: Mapping[str, Any], locator: SourceLocator, names: Sequenc
     else:
         places = [name_position(source.lines, hit["name"])]
         if 0 < (below := frame_offset(hit)) < len(source.lines):
-            places = [(below, len(source.lines[below]) - len(source.lines[below].lstrip()))]
+            text = source.lines[below]
+            matches = text_marks(text, hit.get("regexp_matches", ())) or [(len(text) - len(text.lstrip()), 0)]
+            places = [(below, matches[0][0])]
     texts = [(source.line + below, source.lines[below], at) for below, at in places]
     path = from_here(source.path)
     return [f"{path}:{line}:{len(text[:at].encode()) + 1}:{visible(text.rstrip())}" for line, text, at in texts]

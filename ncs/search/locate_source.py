@@ -124,7 +124,7 @@ def _texts(table: FileTable, file: int) -> list[str]:
 
 
 def frame_offset(hit: Mapping[str, Any]) -> int:
-    """How many lines below its first one a hit opens: at the line of its frame in a stack trace."""
+    """How many lines below its first one a hit opens: at a match, or at its frame in a stack trace."""
     return int(hit.get("line", hit["start_line"]) - hit["start_line"])
 
 

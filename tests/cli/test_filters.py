@@ -61,6 +61,20 @@ def test_filters_restrict_the_search(home: Path, arguments: list[str], expected:
     assert paths(home, *arguments) == expected
 
 
+def test_a_match_of_a_regexp_is_at_its_line(home: Path) -> None:
+    run = invoke("query", "-e", r"open\(\)|step_29", "-g", "src/", "--format", "vimgrep", cwd=home)
+    assert run.stdout.splitlines() == [
+        "src/dock.py:2:17:    return door.open()",
+        "src/door.js:2:15:  return door.open();",
+        "src/long.py:31:5:    step_29(dock)",
+    ]
+    plain = invoke("query", "open door", "-e", "DockError", "-n", "1", "--no-code", cwd=home).stdout
+    assert plain.startswith("1. open_dock  src/long.py:32")
+    assert "frame" not in plain
+    named = invoke("query", "-e", "^open_dock$", "--no-code", cwd=home).stdout
+    assert named.startswith("1. open_dock  src/long.py:1  ")  # its name alone matches
+
+
 def test_a_folder_that_may_be_a_word_of_the_question_is_named(home: Path) -> None:
     run = invoke("query", "open", "door", "src", "-l", cwd=home)
     assert run.stderr == "ncs: searched in src; to search for the word, quote the question\n"
