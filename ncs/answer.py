@@ -89,7 +89,7 @@ def ask(
     if title:
         notes.append(messages.REPORT)
     if listing and len(hits) == k < results.searched:
-        notes.append(f"{results.searched:,} places match; these are the first")
+        notes.append(messages.FIRST_PLACES.format(total=results.searched))
     if min_confidence is not None and hits:
         best = max(hit["confidence"] or 0.0 for hit in hits)
         hits = [hit for hit in hits if is_confident(hit["confidence"], min_confidence)]

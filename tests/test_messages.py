@@ -63,16 +63,25 @@ QUESTIONS: dict[str, Case] = {
     "TOO_UNLIKELY": ("search", {"query": "keyboard", "min_confidence": 0.999}),
     "NOTHING_LIKE": ("similar", {"path": "nowhere"}),
     "NO_USE": ("references", {"name": "showSoftKeyboard"}),
+    "FIRST_PLACES": ("search", {"query": "", "regexp": "keyboard|path", "k": 1}),
+    "FIRST_USES": ("references", {"name": "getSystemService", "k": 1}),
+    "MORE_USES": ("references", {"name": "Nowhere.getSystemService"}),
+    "USES_LEFT_OUT": ("references", {"name": "getSystemService", "language": "python"}),
+    "LEFT_OUT": ("definitions", {"name": "count_lines", "path": "src"}),
+    "ONLY_USED": ("definitions", {"name": "getSystemService"}),
+    "ELSEWHERE": ("definitions", {"name": "Nowhere.count_lines"}),
     "EMPTY": ("search", {"query": " "}),
     "TOO_LONG": ("search", {"query": "x" * 40_000}),
     "OUT_OF_RANGE": ("search", {"query": "keyboard", "k": 0}),
     "UNKNOWN": ("search", {"query": "keyboard", "language": "klingon"}),
     "BAD_GLOB": ("search", {"query": "keyboard", "glob": ["!"]}),
+    "MANY_GLOBS": ("search", {"query": "keyboard", "glob": ["{a,b}" * 12]}),
     "BAD_REGEXP": ("search", {"query": "keyboard", "regexp": "("}),
     "TIMEOUT": ("search", {"query": "keyboard", "regexp": r"(\w+\s*)+\$\$"}),
     "NO_CONFIDENCE": ("search", {"query": "keyboard", "ranker": "bm25", "min_confidence": 0.5}),
     "NOT_BUILT": ("search", {"query": "keyboard", "ranker": "two_field"}),
     "NO_NAME": ("definitions", {"name": "a/b"}),
+    "NO_PLACE": ("similar", {"place": "nowhere"}),
     "NO_FILE": ("definitions", {"name": "nowhere.java::hide"}),
     "NO_DOCUMENT": ("document", {"id": "nowhere"}),
     "NO_CODE": ("search", {"query": "tea", "regexp": "tea"}),
@@ -110,6 +119,8 @@ def cli(places: Places, index: Path, kind: str, question: Mapping[str, Any]) -> 
     for name, value in question.items():
         if name in ("query", "name"):
             words.append(value)
+        elif name == "place":
+            words = [value]
         else:
             words += [OPTIONS.get(name, f"--{name}"), *(value if isinstance(value, list) else [str(value)])]
     run = invoke(COMMANDS[kind], *words, "-i", str(index), cwd=places.demo)
@@ -136,7 +147,7 @@ def http(places: Places, index: Path, kind: str, question: Mapping[str, Any]) ->
 def mcp(places: Places, index: Path, kind: str, question: Mapping[str, Any]) -> list[str]:
     place = {"place": f"{SOURCE}:12"} if kind == "similar" else {}
     project = next(each for each in places.projects.of(None) if each.folder == index)
-    arguments = {**question, **place, "project": project.name}
+    arguments = {**place, **question, "project": project.name}
     return said(_call(places.projects, None, TOOLS[kind], arguments))
 
 

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ncs import messages
 from ncs.console import count
 from ncs.errors import BadInput, check_k
-from ncs.messages import NO_FILE, NO_NAME, NO_USE, no_match
+from ncs.messages import no_match
 from ncs.search.highlight import BEFORE_NAME, has_file_lines, marked_lines, name_marks
 from ncs.search.locate_source import locator_of
 from ncs.search.question import check_length
@@ -141,11 +142,11 @@ class NameSearch:
             path, text, place = file, rest, found
         *qualifiers, name = [part for part in _SEPARATOR.split(text) if part] or [""]
         if not re.search(r"\w", name) or "/" in text:
-            raise BadInput(NO_NAME.format(text=text))
+            raise BadInput(messages.NO_NAME.format(text=text))
         if path and place == (None, None):
             defining = self._documents.locations(self._defining(name)[0].tolist())
             files = list(dict.fromkeys(f"{each.repository}/{each.path}::{name}" for each in defining))[:NEAR]
-            raise BadInput(NO_FILE.format(path=path, files=f": {', '.join(files)}" if files else ""))
+            raise BadInput(messages.NO_FILE.format(path=path, files=f": {', '.join(files)}" if files else ""))
         return Name(name, tuple(qualifiers), *place)
 
     def _is_path(self, file: str) -> bool:
@@ -173,7 +174,7 @@ class NameSearch:
         chosen = self._of_owner(rows, name)
         notes = []
         if len(rows) and not len(chosen):
-            notes.append(f"no {name.name} in {'.'.join(name.qualifiers)}; elsewhere:")
+            notes.append(messages.ELSEWHERE.format(name=name.name, owner=".".join(name.qualifiers)))
         elif len(rows) and match == MATCHES[-1]:
             notes.append(f"no definition of {name.name!r}; names that begin so:")
         elif not len(rows):
@@ -223,10 +224,10 @@ class NameSearch:
         elsewhere, _ = self._defining(name.name)
         if len(elsewhere):
             where = self._where(elsewhere, name.name)
-            return f"{name.name} is defined at {where}, which the filters or the file leave out"
+            return messages.LEFT_OUT.format(name=name.name, where=where)
         if uses := len(self._live(self._facts.uses.rows_with([name.name]), allowed)):
             users = count(uses, "function uses", "functions use")
-            return f"{name.name!r} is not defined here; {users} it"
+            return messages.ONLY_USED.format(name=name.name, users=users)
         return self._unknown(name.name)
 
     def _unknown(self, name: str) -> str:
@@ -281,12 +282,12 @@ class NameSearch:
         found = list(self._walk(passing, near, spelled, k, passes))
         total = max(len(passing), len(found)) if len(found) == k else len(found)
         if total > k:
-            notes.append(f"the first {k} of about {total}")
+            notes.append(messages.FIRST_USES.format(k=k, total=total))
         if not found and len(rows) > len(passing):
-            notes.append(f"{name.name} is used, but not in what the filters leave")
+            notes.append(messages.USES_LEFT_OUT.format(name=name.name))
         elif not found and not notes:
             where = f", defined at {self._where(near, name.name)}" if len(near) else ""
-            notes.append(NO_USE.format(name=name.name, where=where))
+            notes.append(messages.NO_USE.format(name=name.name, where=where))
         return References(found, total, spelled, notes)
 
     def _spellings(self, name: str, defining: Rows) -> list[str]:
@@ -339,17 +340,13 @@ class NameSearch:
         at_home = np.isin(numbers[rows], numbers[chosen])
         if "" in owners or not owners:  # a function of a file
             kept = at_home | ~np.isin(numbers[rows], numbers[others])
-            reason = f"in files that define a {name.name} of their own"
+            where = f"in files that define a {name.name} of their own"
         else:
             kept = at_home | np.isin(rows, np.concatenate([self._with_words(owner) for owner in sorted(owners)]))
-            reason = f"in functions that do not name {' or '.join(sorted(owners))}"
+            where = f"in functions that do not name {' or '.join(sorted(owners))}"
         left = int((~kept).sum())
-        notes = (
-            [f"{count(left, 'more use')} of {name.name} {reason}; to see all, ask for {name.name} alone"]
-            if left
-            else []
-        )
-        return rows[kept], notes
+        uses = count(left, "more use")
+        return rows[kept], [messages.MORE_USES.format(uses=uses, name=name.name, where=where)] if left else []
 
     def _walk(
         self, rows: Rows, defining: Rows, names: Sequence[str], k: int, passes: LocationFilter | None

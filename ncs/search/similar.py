@@ -15,7 +15,7 @@ from ncs.extract import extract, readers
 from ncs.extract.languages import installed
 from ncs.extract.text_files import language_called
 from ncs.files import read_regular
-from ncs.messages import NO_CODE
+from ncs.messages import NO_CODE, NO_PLACE
 from ncs.search.aroma import cached_features, resemblance
 from ncs.sources.filters import Limits
 from ncs.storage.arrays import top_rows
@@ -50,7 +50,7 @@ def parse_place(place: str) -> tuple[Path, int]:
     if above and LINE.fullmatch(number) and re.fullmatch("[0-9]*", line):
         file, line = above, number
     if not file or "\0" in file or not LINE.fullmatch(line):
-        raise BadInput(f"{place!r} is not FILE:LINE; name a line of a function, as src/Main.java:42")
+        raise BadInput(NO_PLACE.format(place=place))
     return Path(file), int(line)
 
 

@@ -13,7 +13,7 @@ from itertools import accumulate, product
 from typing import TYPE_CHECKING, Any
 
 from ncs.errors import BadInput, unknown
-from ncs.messages import BAD_GLOB
+from ncs.messages import BAD_GLOB, MANY_GLOBS
 from ncs.types import Document, Location
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _alternatives(glob: str) -> list[str]:
     parts = re.split(r"\{([^{}]*)\}", re.sub(r"^(!?)\./", r"\1/", glob))
     options = [part.split(",") if at % 2 else [part] for at, part in enumerate(parts)]
     if math.prod(map(len, options)) > MAX_ALTERNATIVES:
-        raise BadInput(f"{glob[:60]!r} stands for more than {MAX_ALTERNATIVES} globs; write a wider one")
+        raise BadInput(MANY_GLOBS.format(glob=glob[:60], most=MAX_ALTERNATIVES))
     return list(map("".join, product(*options)))
 
 
