@@ -131,7 +131,7 @@ class NameSearch:
         What stands before `::` is a file where the index has one called so, else an owner. Raises BadInput.
         """
         check_length(text)
-        text, _, _ = _RECEIVER.sub(r"\1\2.", text.strip(), count=1).partition("(")
+        text, declared, _ = _RECEIVER.sub(r"\1\2.", text.strip(), count=1).partition("(")
         place = self._place(path) if path else (None, None)
         file, colons, rest = text.partition("::")
         if (
@@ -140,6 +140,8 @@ class NameSearch:
             and ((found := self._place(file)) != (None, None) or self._is_path(file))
         ):
             path, text, place = file, rest, found
+        if declared:  # `Status DB::Write(int n)`
+            *_, text = text.split() or [""]
         *qualifiers, name = [part for part in _SEPARATOR.split(text) if part] or [""]
         if not re.search(r"\w", name) or "/" in text:
             raise BadInput(messages.NO_NAME.format(text=text))

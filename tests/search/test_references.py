@@ -269,7 +269,8 @@ def test_a_file_that_is_not_here_is_refused_with_those_that_define_the_name(
     [
         "Reader.read", "Reader::read", "Reader#read", "Reader->read", "app.core.Reader.read", "(*Reader).read",
         "(Reader).read()", "core.(*Reader).read", "x.com/app/core.(*Reader[...]).read", "(r *Reader) read(x int) error",
-        "func (r Reader) read()", "one/app/core.py::(*Reader).read",
+        "func (r Reader) read()", "one/app/core.py::(*Reader).read", "public static int Reader::read(int n) {",
+        "app/core.py::async def Reader.read(self)",
     ],
 )  # fmt: skip
 def test_a_method_is_found_as_each_language_writes_it(index: Index, name: str) -> None:
