@@ -139,6 +139,8 @@ def main() -> None:
     alone = not sys.argv[1:] and terminals and os.environ.get("TERM", "dumb") != "dumb" and find_spec("textual")
     if alone or sys.argv[1:2] == ["--print"]:
         sys.argv.insert(1, "tui")
+    elif sys.argv[1:2] == ["--"]:  # a question that begins with a dash
+        sys.argv.insert(1, "query")
     app()
 
 

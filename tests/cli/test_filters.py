@@ -153,6 +153,11 @@ def test_color_is_forced_or_forbidden(home: Path) -> None:
     assert "\x1b" not in invoke("query", "open door", "--color", "never", cwd=home, FORCE_COLOR="1").stdout
 
 
+def test_a_question_may_begin_with_a_dash(home: Path) -> None:
+    run = invoke("--", "-open door", "src/", cwd=home)
+    assert (run.stdout, run.stderr) == (invoke("query", "open door", "src/", cwd=home).stdout, "")
+
+
 def test_options_may_come_before_the_question_but_not_before_a_command(home: Path) -> None:
     assert invoke("-n", "1", "-e", "open", "open", "door", cwd=home).stdout == (
         invoke("query", "open door", "-n", "1", "-e", "open", cwd=home).stdout
