@@ -338,7 +338,7 @@ def cautions(index: Index) -> list[str]:
 
 def _distrust(index: Index) -> list[str]:
     reason = index.snapshot.distrust
-    return [f"only built-in rankers search, as {untrusted(reason)}"] if reason else []
+    return [messages.UNTRUSTED.format(reason=untrusted(reason))] if reason else []
 
 
 def not_ready(index: Index) -> list[str]:

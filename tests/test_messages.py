@@ -29,6 +29,7 @@ from tests import gitrepo
 from tests.browser import window
 from tests.command import invoke
 from tests.serving import served
+from tests.snapshots import alter
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -262,6 +263,15 @@ def damaged(folder: Path) -> Mapping[str, list[str]]:
     return {"CLI": typed(folder), "Python": [str(error.value)]}
 
 
+def untrusted(folder: Path) -> Mapping[str, list[str]]:
+    alter(project(folder) / ".ncs", lambda content: content.update(signature=""))
+    with Index.load(folder / ".ncs") as index:
+        noted = ask(index, "open door", ranker="hybrid")["notes"]
+    with closing(Projects(McpSettings((folder,), wait=0))) as projects:
+        notes = said(_call(projects, None, "search_code", {"query": "open door"}))
+    return {"CLI": typed(folder), "MCP": notes, "Python": noted}
+
+
 def behind(folder: Path) -> Mapping[str, list[str]]:
     project(folder)
     with closing(Projects(McpSettings((folder,), wait=0, check=0.5))) as projects:
@@ -280,7 +290,7 @@ def other_tree(folder: Path) -> Mapping[str, list[str]]:
 
 
 CODE = "def open_door(door):\n    return door.open()\n"
-STATES = {"NO_INDEX": no_index, "UNUSABLE": damaged, "BEHIND": behind, "OTHER_TREE": other_tree}
+STATES = {"NO_INDEX": no_index, "UNUSABLE": damaged, "UNTRUSTED": untrusted, "BEHIND": behind, "OTHER_TREE": other_tree}
 """What provokes messages about the index, in an empty folder; what each surface says then."""
 
 
