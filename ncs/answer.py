@@ -21,7 +21,7 @@ from ncs.search.highlight import (
     message_lines,
     query_stems,
     text_marks,
-)
+)  # fmt: skip
 from ncs.search.locate_source import locator_of
 from ncs.search.phrases import lines_with
 from ncs.search.ranking import Ranking

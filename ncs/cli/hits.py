@@ -10,7 +10,7 @@ from ncs.console import count, is_fancy, one_line, rich_console, say, show_json,
 from ncs.errors import BadInput, unknown
 from ncs.search.explain import query_lines, reasons_lines
 from ncs.search.highlight import has_file_lines, name_marks, name_position, text_marks
-from ncs.search.locate_source import SourceLocator, frame_offset, locator_of
+from ncs.search.locate_source import SourceLocator, line_offset, locator_of
 from ncs.serve.terminal import (
     MARK,
     NAME_MARK,
@@ -225,7 +225,7 @@ def vimgrep_lines(hit: Mapping[str, Any], locator: SourceLocator, names: Sequenc
         places = [(at, found[0][0]) for at, found in marks if found]
     else:
         places = [name_position(source.lines, hit["name"])]
-        if 0 < (below := frame_offset(hit)) < len(source.lines):
+        if 0 < (below := line_offset(hit)) < len(source.lines):
             text = source.lines[below]
             matches = text_marks(text, hit.get("regexp_matches", ())) or [(len(text) - len(text.lstrip()), 0)]
             places = [(below, matches[0][0])]

@@ -123,7 +123,7 @@ def _texts(table: FileTable, file: int) -> list[str]:
     return [json.loads(table.texts.word(int(getattr(table, name)[file]))) for name in COLUMNS]
 
 
-def frame_offset(hit: Mapping[str, Any]) -> int:
+def line_offset(hit: Mapping[str, Any]) -> int:
     """How many lines below its first one a hit opens: at a match, or at its frame in a stack trace."""
     return int(hit.get("line", hit["start_line"]) - hit["start_line"])
 

@@ -134,12 +134,10 @@ class NameSearch:
         text, declared, _ = _RECEIVER.sub(r"\1\2.", text.strip(), count=1).partition("(")
         place = self._place(path) if path else (None, None)
         file, colons, rest = text.partition("::")
-        if (
-            colons
-            and re.search(r"[/.]", file)
-            and ((found := self._place(file)) != (None, None) or self._is_path(file))
-        ):
-            path, text, place = file, rest, found
+        if colons and re.search(r"[/.]", file):
+            found = self._place(file)
+            if found != (None, None) or self._is_path(file):
+                path, text, place = file, rest, found
         if declared:  # `Status DB::Write(int n)`
             *_, text = text.split() or [""]
         *qualifiers, name = [part for part in _SEPARATOR.split(text) if part] or [""]

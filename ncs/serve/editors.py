@@ -11,7 +11,7 @@ from typing import Any
 
 from ncs.console import one_line
 from ncs.errors import BadInput
-from ncs.search.locate_source import SourceLocator, frame_offset
+from ncs.search.locate_source import SourceLocator, line_offset
 
 _EDITORS = {
     "+{line} {path}": (
@@ -60,17 +60,14 @@ def file_to_open(hit: Mapping[str, Any], locator: SourceLocator) -> tuple[Path, 
     name = f"{hit['repository']}/{hit['path']}"
     if source := locator.locate(hit):
         changed = None if source.unchanged else f"{name} has changed since it was indexed; run ncs update"
-        return source.path, source.line + frame_offset(hit), changed
+        return source.path, source.line + line_offset(hit), changed
     if not hit["code"]:
         raise BadInput(f"{name} is not on this machine, and the index has no code; build it without --no-store-code")
     path = Path(tempfile.mkdtemp(prefix="ncs-")) / one_line(PurePath(hit["path"]).name)
     path.write_text(hit["code"], encoding="utf-8", errors="replace")
     path.chmod(0o444)
-    return (
-        path,
-        1 + frame_offset(hit),
-        f"{name} is not a file here (moved, or in an archive or bare repository); opening the indexed code",
-    )
+    note = f"{name} is not a file here (moved, or in an archive or bare repository); opening the indexed code"
+    return path, 1 + line_offset(hit), note
 
 
 def open_in_editor(hit: Mapping[str, Any], locator: SourceLocator, environment: Mapping[str, str]) -> str | None:

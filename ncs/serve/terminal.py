@@ -63,9 +63,8 @@ def place(hit: Mapping[str, Any]) -> str:
     """path:line; the path opens from the working directory where `with_files` found its file, else it is
     repository/path.
     """
-    return one_line(
-        f"{hit.get('file') or '/'.join((hit['repository'], hit['path']))}:{hit.get('line', hit['start_line'])}"
-    )
+    path = hit.get("file") or f"{hit['repository']}/{hit['path']}"
+    return one_line(f"{path}:{hit.get('line', hit['start_line'])}")
 
 
 def heading(hit: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ from ncs.console import count, one_line, visible
 from ncs.errors import NcsError
 from ncs.messages import NO_CODE
 from ncs.search.explain import query_lines, reasons_lines
-from ncs.search.locate_source import SourceLocator, frame_offset
+from ncs.search.locate_source import SourceLocator, line_offset
 from ncs.search.rankers import DEFAULT_RANKER
 from ncs.serve.editors import open_in_editor
 from ncs.serve.live_index import LiveIndex
@@ -88,7 +88,7 @@ class Searcher:
     def place(self, hit: Mapping[str, Any]) -> str:
         """path:line of a hit, to paste: of its file where there is one, else repository/path."""
         current = self.locator().locate(hit)
-        return f"{from_here(current.path)}:{current.line + frame_offset(hit)}" if current else place(hit)
+        return f"{from_here(current.path)}:{current.line + line_offset(hit)}" if current else place(hit)
 
     def close(self) -> None:
         """Wait for the query that runs, and close the index."""
