@@ -1,8 +1,10 @@
-"""The scripts on machines that lack something."""
+"""The scripts on machines that lack something, the hook of pre-commit and the workflows."""
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command import program
+from tests.command import ncs, program
 from tests.waiting import LONG
 
 ROOT = Path(__file__).parent.parent
@@ -136,3 +138,31 @@ def test_demo_without_packages_searches_the_standard_library(clone: Path) -> Non
     build, *queries = demo(clone, "exit 1")
     assert build == f"build {Path(os.__file__).parent} -i .cache/python-index"
     assert len(queries) == 5
+
+
+def test_the_hook_updates_an_index_and_never_fails_a_commit(tmp_path: Path) -> None:
+    entry = (ROOT / ".pre-commit-hooks.yaml").read_text().partition("entry: ")[2].partition("\n")[0]
+    program(tmp_path / "bin", "ncs", f'exec {sys.executable} -m ncs.cli "$@"')
+    (tmp_path / "a.py").write_text("def first(): pass")
+    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+
+    def commit() -> int:
+        return subprocess.run(shlex.split(entry, comments=True), cwd=tmp_path, env=environment, check=False).returncode
+
+    assert commit() == 0
+    assert not (tmp_path / ".ncs").exists()
+    ncs("build", ".", "--quiet", cwd=tmp_path)
+    (tmp_path / "a.py").write_text("def second(): pass")
+    assert commit() == 0
+    assert "def second" in ncs("query", "second", "--no-update", cwd=tmp_path).stdout
+
+
+def test_every_action_of_the_workflows_is_a_commit_with_its_version() -> None:
+    uses = [
+        line
+        for path in (ROOT / ".github/workflows").iterdir()
+        for line in path.read_text().splitlines()
+        if "uses:" in line
+    ]
+    assert len(uses) == 13
+    assert [line for line in uses if not re.search(r"@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line)] == []
