@@ -135,6 +135,8 @@ def main() -> None:
     encoding = "utf-8" if os.name == "nt" else None  # JSON is; a pipe there has the code page of the system
     for stream in (sys.stdout, sys.stderr):  # what a stream cannot encode is escaped
         getattr(stream, "reconfigure", lambda **_: None)(encoding=encoding, errors="backslashreplace")
+    if sys.argv[1:2] in (["--install-completion"], ["--show-completion"]) and sys.argv[2:]:
+        os.environ["_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"] = "1"  # else the name is passed over
     terminals = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
     alone = not sys.argv[1:] and terminals and os.environ.get("TERM", "dumb") != "dumb" and find_spec("textual")
     if alone or sys.argv[1:2] == ["--print"]:

@@ -182,6 +182,29 @@ def test_shells_complete_commands_rankers_formats_and_what_the_index_holds(
     assert invoke(cwd=demo.parent, **at, NCS_INDEX=str(demo / ".ncs")).stdout.split() == completions
 
 
+@pytest.mark.parametrize(
+    ("shell", "beginning"),
+    [
+        ("bash", "_python_mncscli_completion() {"),
+        ("zsh", "#compdef "),
+        ("fish", "complete --command "),
+        ("powershell", "Import-Module PSReadLine"),
+    ],
+)
+def test_the_completion_of_a_shell_that_is_named_is_shown_and_installed_only_when_asked(
+    tmp_path: Path, shell: str, beginning: str
+) -> None:
+    run = ncs("--show-completion", shell, cwd=tmp_path, HOME=str(tmp_path))
+    assert (run.returncode, run.stdout[: len(beginning)], list(tmp_path.iterdir())) == (0, beginning, [])
+
+
+def test_completion_is_installed_for_the_shell_that_is_named_and_no_unknown_one(tmp_path: Path) -> None:
+    assert ncs("--install-completion", "fish", cwd=tmp_path, HOME=str(tmp_path)).returncode == 0
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["python -m ncs.cli.fish"]
+    run = ncs("--install-completion", "csh", cwd=tmp_path, HOME=str(tmp_path))
+    assert (run.returncode, "'csh' is not one of" in run.stderr) == (2, True)
+
+
 def test_output_that_an_encoding_cannot_hold_is_escaped(demo: Path) -> None:
     run = ncs("query", "keyboard …", "--json", cwd=demo, PYTHONIOENCODING="ascii")
     assert json.loads(run.stdout)["query"] == "keyboard …"
