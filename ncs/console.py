@@ -1,4 +1,4 @@
-"""Console output of every program here: messages, tables and progress bars, with control characters shown.
+"""Console output of every program here: messages, tables and progress, with control characters shown.
 
 rich is imported on a terminal only.
 """
@@ -6,17 +6,17 @@ rich is imported on a terminal only.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ncs.progress import Part, Track, silent
+from ncs.progress import Part, Track, Whole, silent
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
 
 T = TypeVar("T")
 _PICTURES = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: 0x2421}
@@ -134,60 +134,44 @@ def show_table(title: str, rows: Iterable[Sequence[str]], columns: Sequence[str]
 
 
 def tracker(quiet: bool) -> Track:
-    """Bars with rate and remaining time for stages over a second; nothing where stderr is not a terminal.
+    """Lines that count the items of stages over a second; nothing where stderr is not a terminal.
 
-    The remaining time of a stage of longer work is that of all of it.
+    The time left in a stage of longer work is that of all of it.
     """
     if quiet or not sys.stderr.isatty():
         return silent
 
     def track(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
-        bar: Progress | None = None
-        due, done = time.monotonic() + 1, 0
-        whole = items.whole if isinstance(items, Part) else None
+        part = items if isinstance(items, Part) else Part(items, Whole(), 1, total or math.inf)
+        due, done, columns = time.monotonic() + 1, 0, 0
         try:
-            for done, item in enumerate(items, 1):
+            for done, item in enumerate(part, 1):
                 yield item
                 if time.monotonic() > due:
-                    if bar is None:
-                        bar = _bar(unit)
-                        task = bar.add_task(stage, total=total, left=None)
-                        bar.start()
-                    bar.update(task, completed=done, left=whole and whole.left())
+                    columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+                    _overwrite(progress_line(columns, stage, done, total, unit, part.whole.left()), columns)
                     due = time.monotonic() + 0.1
-            if bar is not None:
-                bar.update(task, completed=done, total=done)
+            total = None
         finally:
-            if bar is not None:
-                bar.stop()
+            if columns:
+                _overwrite(progress_line(columns, stage, done, total, unit), columns, end="\n")
 
     return track
 
 
-def _bar(unit: str) -> Progress:
-    from datetime import timedelta
+def progress_line(
+    columns: int, stage: str, done: int, total: int | None, unit: str, seconds: float | None = None
+) -> str:
+    """How far a stage is and the time left, in fewer than so many columns.
 
-    from rich import progress
-    from rich.text import Text
+    >>> [progress_line(columns, "reading functions", 24_900, 28_600, "files", 140) for columns in (60, 40)]
+    ['reading functions 24,900/28,600 files, 2 min left', 'reading functions 87%, 2 min left']
+    """
+    left = "" if seconds is None else f", {seconds / 60:.0f} min left" if seconds >= 90 else f", {seconds:.0f} s left"
+    counts = [f"{done:,}/{total:,}", f"{done / total:.0%}"] if total else [f"{done:,}"]
+    lines = [f"{stage} {text}{left}" for text in (f"{counts[0]} {unit}".strip(), *counts)]
+    return next((line for line in lines if len(line) < columns), stage[: columns - 1])
 
-    class Rate(progress.ProgressColumn):
-        def render(self, task: progress.Task) -> Text:
-            speed = task.finished_speed or task.speed
-            return Text(f"{speed:,.{1 if speed < 10 else 0}f} {unit}/s" if speed else "", "dim")
 
-    class Left(progress.TimeRemainingColumn):
-        def render(self, task: progress.Task) -> Text:
-            if task.fields["left"] is None:
-                return super().render(task)
-            return Text(str(timedelta(seconds=int(task.fields["left"]))), "progress.remaining")
-
-    return progress.Progress(
-        progress.TextColumn("{task.description:<22}"),
-        progress.BarColumn(bar_width=24),
-        progress.MofNCompleteColumn(),
-        *([Rate()] if unit else []),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("left"),
-        Left(),
-        console=rich_console(stderr=True),
-    )
+def _overwrite(line: str, columns: int, end: str = "\r") -> None:
+    print(line.ljust(columns - 1), end=end, file=sys.stderr, flush=True)

@@ -36,9 +36,9 @@ class Whole:
         return (time.monotonic() - self._began) / self.done if self.done else None
 
     def left(self) -> float | None:
-        """Seconds until it ends."""
-        seconds = self.seconds()
-        return seconds and seconds * (1 - self.done)
+        """Seconds until it ends; None in the first half minute and the first fifth of the work, when it is a guess."""
+        seconds = self.seconds() or 0
+        return seconds * (1 - self.done) if self.done >= 0.2 and seconds * self.done >= 30 else None
 
     def stage(self, track: Track, until: float) -> Track:
         """A Track for the stage that ends when this share is over."""

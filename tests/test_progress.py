@@ -1,13 +1,17 @@
-"""Progress: the time left of work of several stages, with times set by hand."""
+"""Progress: the time left of work of several stages, with times set by hand, and its line on a terminal."""
 
 from __future__ import annotations
 
+import os
+import struct
+import sys
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 import pytest
 
 from ncs import progress
+from ncs.console import tracker
 from ncs.progress import Part, Whole
 
 T = TypeVar("T")
@@ -37,3 +41,34 @@ def test_files_that_are_not_read_do_not_count() -> None:
     assert whole.done == 0.5 * 10 / 40
     assert list(whole.stage(progress.silent, 1.0)([1], "learning", total=1)) == [1]
     assert whole.done == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "early", "late"),
+    [
+        (80, "reading functions 2,000/10,000 files", "reading functions 9,000/10,000 files, 4 s left"),
+        (40, "reading functions 2,000/10,000 files", "reading functions 90%, 4 s left"),
+        (20, "reading functions", "reading functions"),
+    ],
+)
+def test_progress_is_a_line_that_fits_the_terminal_with_an_estimate_after_half_a_minute(
+    monkeypatch: pytest.MonkeyPatch, columns: int, early: str, late: str
+) -> None:
+    fcntl, pty, termios = (pytest.importorskip(name) for name in ("fcntl", "pty", "termios"))
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    now, written = 100.0, b""
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    with os.fdopen(theirs, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        for i in tracker(False)(range(10_000), "reading functions", total=10_000, unit="files"):
+            now += 4 if i % 1_000 == 999 else 0
+        monkeypatch.undo()
+        while b"\n" not in written:
+            written += os.read(ours, 10_000)
+    os.close(ours)
+    *lines, end = written.decode().split("\r")
+    assert (len(lines), end, {len(line) for line in lines}) == (11, "\n", {columns - 1})
+    assert (lines[1].rstrip(), lines[8].rstrip()) == (early, late)
+    assert lines[10].startswith("reading functions 10,000 files" if columns > 40 else "reading functions")
+    assert ["left" in line for line in lines[:10]] == [False] * 7 + [columns > 20] * 3
