@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from ncs.console import count, is_fancy, one_line, rich_console, say, show_json, show_text, visible
@@ -135,11 +136,15 @@ def show_table(
 
 def link_to(hit: Mapping[str, Any], locator: SourceLocator, console: Console) -> str | None:
     """file://host/path#line of a hit, a link that terminals open (OSC 8); None elsewhere, and where it has no file."""
+    path = locator.path_of(hit["repository"], hit["path"]) if console.is_terminal else None
+    return f"{uri_of(path)}#{hit.get('line', hit['start_line'])}" if path else None
+
+
+def uri_of(path: PurePath) -> str:
+    """file://host/path; the host is this one, or the server of a Windows share."""
     from socket import gethostname
 
-    path = locator.path_of(hit["repository"], hit["path"]) if console.is_terminal else None
-    line = hit.get("line", hit["start_line"])
-    return f"{path.as_uri().replace('file://', f'file://{gethostname()}', 1)}#{line}" if path else None
+    return path.as_uri().replace("file:///", f"file://{gethostname()}/", 1)
 
 
 def _print_header(console: Console, hit: Mapping[str, Any], link: str | None) -> None:

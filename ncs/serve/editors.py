@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 
 from ncs.console import one_line
@@ -27,7 +29,7 @@ _EDITORS = {
 """Arguments, and the editors that take them."""
 
 
-def editor_command(editor: str, path: Path, line: int) -> list[str]:
+def editor_command(editor: str, path: PurePath, line: int, *, windows: bool = os.name == "nt") -> list[str]:
     """The command that opens a file at a line; for an unknown editor, without the line.
 
     >>> editor_command("code --wait", Path("a.py"), 7)
@@ -36,10 +38,10 @@ def editor_command(editor: str, path: Path, line: int) -> list[str]:
     ['/usr/bin/vim', '+7', 'a.py']
     """
     try:
-        command = shlex.split(editor)
+        command = shlex.split(editor.replace("\\", "\\\\") if windows else editor)
     except ValueError:
         raise BadInput(f"cannot parse the editor {editor!r}; set another: export EDITOR=vim") from None
-    name = PurePath(command[0]).name.lower().removesuffix(".exe").removesuffix(".cmd").removesuffix(".sh")
+    name = PureWindowsPath(command[0]).name.lower().removesuffix(".exe").removesuffix(".cmd").removesuffix(".sh")
     arguments = next((form for form, names in _EDITORS.items() if name in names.split()), "{path}")
     return [*command, *(argument.format(path=path, line=line) for argument in arguments.split())]
 
@@ -76,7 +78,7 @@ def open_in_editor(hit: Mapping[str, Any], locator: SourceLocator, environment: 
     path, line, note = file_to_open(hit, locator)
     command = editor_command(editor, path, line)
     try:
-        status = subprocess.call(command)
+        status = subprocess.call([shutil.which(command[0]) or command[0], *command[1:]])  # code.cmd, on Windows
     except OSError as error:
         raise BadInput(f"cannot start {command[0]}: {error.strerror}; set another: export EDITOR=vim") from None
     if status:

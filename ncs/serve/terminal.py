@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from ncs.console import count, one_line, visible
@@ -34,10 +34,11 @@ def light_background() -> bool:
     return os.environ.get("COLORFGBG", "").rpartition(";")[2] in LIGHT
 
 
-def from_here(path: Path) -> str:
+def from_here(path: PurePath, here: PurePath | None = None) -> str:
     """An absolute path relative to the working directory; as it is where they have only the root in common."""
-    here = Path.cwd()
-    return str(path) if path.parts[1:2] != here.parts[1:2] else os.path.relpath(path, here)
+    here = here or Path.cwd()
+    apart = path.drive.lower() != here.drive.lower() or path.parts[1:2] != here.parts[1:2]
+    return str(path) if apart else os.path.relpath(path, here)
 
 
 def with_files(answer: Answer, snapshot: Snapshot, key: str) -> Answer:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from functools import cache, cached_property
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeAlias, TypeVar, get_args
 
 import numpy as np
@@ -103,6 +103,11 @@ little endian."""
 LEVEL, WINDOW_BITS, MEMORY_LEVEL = 6, 14, 7
 
 
+def database_uri(path: PurePath) -> str:
+    """Opens a database read only. SQLite takes no host: the server of a Windows share is part of the path."""
+    return re.sub("^file://(?!/)", "file:////", path.as_uri()) + "?mode=ro&immutable=1"
+
+
 class DocumentTable:
     """The documents of a segment, read only; works on read-only media and from several threads."""
 
@@ -114,8 +119,7 @@ class DocumentTable:
         with self._reading():
             with open_regular(path) as file:
                 self._bytes = BYTES + SHARE * os.fstat(file.fileno()).st_size
-            uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
-            self._db = sqlite3.connect(uri, uri=True, check_same_thread=False)
+            self._db = sqlite3.connect(database_uri(path.resolve()), uri=True, check_same_thread=False)
             self._db.text_factory = to_str
             try:
                 self._limit(self._db, self._steps, self._bytes)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from hashlib import blake2b
+from pathlib import Path
 
 import numpy as np
 
@@ -99,10 +100,8 @@ def _stamp(path: str) -> str | None:
     """As `ncs.sources.files.file_origin`; "" for what is gone, None below a file."""
     try:
         status = os.lstat(path)
-    except NotADirectoryError:
-        return None
-    except OSError:
-        return ""
+    except OSError:  # Windows does not tell which
+        return None if any(each.is_file() for each in Path(path).parents) else ""
     return f"{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
 
 

@@ -1,0 +1,138 @@
+"""What Windows has otherwise, as far as Linux can tell: drives, backslashes, shares, and its errors."""
+
+from __future__ import annotations
+
+import ntpath
+import os
+import sqlite3
+from pathlib import Path, PureWindowsPath
+from socket import gethostname
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+import ncs.serve.terminal
+import ncs.sources.filters
+import ncs.sources.roots
+import ncs.storage.files
+from ncs.cli.hits import uri_of
+from ncs.serve.editors import editor_command
+from ncs.serve.terminal import from_here
+from ncs.sources.filters import Scope
+from ncs.sources.repositories import is_address
+from ncs.sources.roots import repository_names
+from ncs.storage.documents import database_uri
+from ncs.storage.files import full_place, stored_place
+from ncs.storage.freshness import _stamp, _stamp_above
+
+
+@pytest.fixture
+def windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The separator and the paths of Windows in the modules that handle paths as strings."""
+    modules: list[ModuleType] = [ncs.serve.terminal, ncs.sources.filters, ncs.sources.roots, ncs.storage.files]
+    for module in modules:
+        monkeypatch.setattr(module, "os", SimpleNamespace(**{**vars(os), "sep": "\\", "path": ntpath}))
+
+
+@pytest.mark.usefixtures("windows")
+@pytest.mark.parametrize(
+    ("place", "home", "stored"),
+    [
+        (r"C:\code\app\src\a.py", r"C:\code\app", r"src\a.py"),
+        (r"C:\code\app2\a.py", r"C:\code\app", r"C:\code\app2\a.py"),
+        (r"D:\code\app\a.py", r"C:\code\app", r"D:\code\app\a.py"),
+        (r"\\server\share\app\a.py", r"\\server\share\app", "a.py"),
+        (r"\\server\share\b\a.py", r"C:\code\app", r"\\server\share\b\a.py"),
+        ("C:\\a.py", "C:\\", "C:\\a.py"),
+        ("s3://bucket/a.py", r"C:\code", "s3://bucket/a.py"),
+    ],
+)
+def test_a_place_is_stored_relative_to_the_project_and_comes_back_whole(place: str, home: str, stored: str) -> None:
+    assert stored_place(place, home) == stored
+    assert full_place(stored, home) == place
+
+
+@pytest.mark.usefixtures("windows")
+def test_the_folder_of_a_repository_is_known_by_its_files() -> None:
+    files = [("app", "src/A.java", r"C:\code\app\src\A.java"), ("b", "B.java", r"\\server\share\b\B.java")]
+    assert repository_names(files) == {r"C:\code\app": "app", r"\\server\share\b": "b"}
+
+
+@pytest.mark.usefixtures("windows")
+def test_a_scope_covers_what_lies_below_its_folders_on_its_drive() -> None:
+    scope = Scope(frozenset({r"C:\code\app"}), frozenset({r"C:\code", "C:\\"}))
+    places = [r"C:\code\app", r"C:\code\app\src\a.py", r"C:\code\app2\a.py", r"D:\code\app\a.py", r"C:\code"]
+    assert [scope.covers(place) for place in places] == [True, True, False, False, False]
+    assert [scope.reaches(place) for place in places] == [True, True, False, False, True]
+
+
+@pytest.mark.usefixtures("windows")
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        (r"C:\Users\me\app\src\a.py", r"src\a.py"),
+        (r"c:\Users\me\lib\a.py", r"..\lib\a.py"),
+        (r"C:\Windows\a.py", r"C:\Windows\a.py"),
+        (r"D:\Users\me\a.py", r"D:\Users\me\a.py"),
+        (r"\\server\share\Users\a.py", r"\\server\share\Users\a.py"),
+    ],
+)
+def test_a_path_is_shown_from_here_or_whole_on_another_drive(path: str, shown: str) -> None:
+    assert from_here(PureWindowsPath(path), PureWindowsPath(r"C:\Users\me\app")) == shown
+
+
+def test_a_link_names_this_host_or_the_server_of_a_share() -> None:
+    assert uri_of(PureWindowsPath(r"C:\my code\a.py")) == f"file://{gethostname()}/C:/my%20code/a.py"
+    assert uri_of(PureWindowsPath(r"\\server\share\a.py")) == "file://server/share/a.py"
+
+
+def test_a_database_on_a_share_is_opened_by_an_address_without_a_host(tmp_path: Path) -> None:
+    drive, share = (
+        database_uri(PureWindowsPath(path)) for path in (r"C:\my code\d.sqlite", r"\\server\share\d.sqlite")
+    )
+    assert drive == "file:///C:/my%20code/d.sqlite?mode=ro&immutable=1"
+    assert share == "file:////server/share/d.sqlite?mode=ro&immutable=1"
+    path = tmp_path / "d.sqlite"
+    sqlite3.connect(path).close()
+    sqlite3.connect(database_uri(path).replace("file:///", "file:////"), uri=True).close()
+    with pytest.raises(sqlite3.OperationalError, match="invalid uri authority"):
+        sqlite3.connect("file://server/share/d.sqlite?mode=ro", uri=True)
+
+
+@pytest.mark.parametrize(
+    ("editor", "command"),
+    [
+        (r"C:\Windows\notepad.exe", [r"C:\Windows\notepad.exe", r"C:\a b.py"]),
+        (
+            r'"C:\Program Files\Code\Code.exe" --wait',
+            [r"C:\Program Files\Code\Code.exe", "--wait", "-g", r"C:\a b.py:7"],
+        ),
+        ("'C:/Program Files/Vim/vim.exe'", ["C:/Program Files/Vim/vim.exe", "+7", r"C:\a b.py"]),
+    ],
+)
+def test_an_editor_is_named_by_a_path_with_backslashes(editor: str, command: list[str]) -> None:
+    assert editor_command(editor, PureWindowsPath(r"C:\a b.py"), 7, windows=True) == command
+
+
+def test_a_drive_is_no_address() -> None:
+    assert [is_address(Path(root)) for root in ("C:/code", r"C:\code", "c:/code", "s3://bucket")] == [False] * 3 + [
+        True
+    ]
+
+
+def test_a_file_in_an_archive_has_the_stamp_of_the_archive_whatever_error_the_system_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = tmp_path / "a.zip"
+    archive.write_bytes(b"1234")
+    lstat = os.lstat
+
+    def windows_lstat(path: str) -> os.stat_result:
+        try:
+            return lstat(path)
+        except NotADirectoryError as error:
+            raise FileNotFoundError(*error.args) from error
+
+    monkeypatch.setattr(os, "lstat", windows_lstat)
+    assert (_stamp(f"{archive}/src/a.py"), _stamp(str(tmp_path / "gone/a.py"))) == (None, "")
+    assert _stamp_above(f"{archive}/src").startswith("4:")
