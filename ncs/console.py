@@ -46,9 +46,13 @@ def one_line(text: str) -> str:
     return visible(text).replace("\n", "␊").replace("\t", "␉")
 
 
+_shown = 0
+"""Columns of the progress that stands in the last line of the terminal; a message replaces it."""
+
+
 def say(message: str) -> None:
     """A message on stderr, in one line."""
-    print(one_line(message), file=sys.stderr)
+    _print("\r" * bool(_shown) + one_line(message).ljust(_shown))  # also over the ^C of a terminal
 
 
 def show_text(text: str) -> None:
@@ -143,18 +147,19 @@ def tracker(quiet: bool) -> Track:
 
     def track(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
         part = items if isinstance(items, Part) else Part(items, Whole(), 1, total or math.inf)
-        due, done, columns = time.monotonic() + 1, 0, 0
+        due, done = time.monotonic() + 1, 0
         try:
             for done, item in enumerate(part, 1):
                 yield item
                 if time.monotonic() > due:
                     columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
-                    _overwrite(progress_line(columns, stage, done, total, unit, part.whole.left()), columns)
+                    line = progress_line(columns, stage, done, total, unit, part.whole.left())
+                    _print(line.ljust(columns - 1), end="\r")
                     due = time.monotonic() + 0.1
             total = None
         finally:
-            if columns:
-                _overwrite(progress_line(columns, stage, done, total, unit), columns, end="\n")
+            if _shown:
+                _print(progress_line(_shown + 1, stage, done, total, unit).ljust(_shown))
 
     return track
 
@@ -173,5 +178,7 @@ def progress_line(
     return next((line for line in lines if len(line) < columns), stage[: columns - 1])
 
 
-def _overwrite(line: str, columns: int, end: str = "\r") -> None:
-    print(line.ljust(columns - 1), end=end, file=sys.stderr, flush=True)
+def _print(line: str, end: str = "\n") -> None:
+    global _shown
+    _shown = len(line) if end == "\r" else 0
+    print(line, end=end, file=sys.stderr, flush=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import struct
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 import pytest
 
 from ncs import progress
-from ncs.console import tracker
+from ncs.console import say, tracker
 from ncs.progress import Part, Whole
 
 T = TypeVar("T")
@@ -43,6 +43,31 @@ def test_files_that_are_not_read_do_not_count() -> None:
     assert whole.done == 1
 
 
+Terminal = Callable[[int], Callable[[], list[str]]]
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+    """Makes stderr a terminal of so many columns; what was written there up to the end of a line, split at returns."""
+    fcntl, pty, termios = (pytest.importorskip(name) for name in ("fcntl", "pty", "termios"))
+    ours, theirs = pty.openpty()
+
+    def written() -> list[str]:
+        data = b""
+        while b"\n" not in data:
+            data += os.read(ours, 10_000)
+        return data.decode().split("\r")
+
+    def of_width(columns: int) -> Callable[[], list[str]]:
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        monkeypatch.setattr(sys, "stderr", stream)  # here: pytest sets its own between a fixture and the test
+        return written
+
+    with os.fdopen(theirs, "w") as stream:
+        yield of_width
+    os.close(ours)
+
+
 @pytest.mark.parametrize(
     ("columns", "early", "late"),
     [
@@ -52,23 +77,26 @@ def test_files_that_are_not_read_do_not_count() -> None:
     ],
 )
 def test_progress_is_a_line_that_fits_the_terminal_with_an_estimate_after_half_a_minute(
-    monkeypatch: pytest.MonkeyPatch, columns: int, early: str, late: str
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, columns: int, early: str, late: str
 ) -> None:
-    fcntl, pty, termios = (pytest.importorskip(name) for name in ("fcntl", "pty", "termios"))
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    now, written = 100.0, b""
+    now, written = 100.0, terminal(columns)
     monkeypatch.setattr("time.monotonic", lambda: now)
-    with os.fdopen(theirs, "w") as terminal:
-        monkeypatch.setattr(sys, "stderr", terminal)
-        for i in tracker(False)(range(10_000), "reading functions", total=10_000, unit="files"):
-            now += 4 if i % 1_000 == 999 else 0
-        monkeypatch.undo()
-        while b"\n" not in written:
-            written += os.read(ours, 10_000)
-    os.close(ours)
-    *lines, end = written.decode().split("\r")
+    for i in tracker(False)(range(10_000), "reading functions", total=10_000, unit="files"):
+        now += 4 if i % 1_000 == 999 else 0
+    *lines, end = written()
     assert (len(lines), end, {len(line) for line in lines}) == (11, "\n", {columns - 1})
     assert (lines[1].rstrip(), lines[8].rstrip()) == (early, late)
     assert lines[10].startswith("reading functions 10,000 files" if columns > 40 else "reading functions")
     assert ["left" in line for line in lines[:10]] == [False] * 7 + [columns > 20] * 3
+
+
+def test_a_message_replaces_the_progress_that_it_ends(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, written = 100.0, terminal(40)
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    stage = iter(tracker(False)(range(9), "reading functions", total=9))
+    next(stage)
+    now += 4
+    next(stage)
+    say("ncs: interrupted")
+    del stage  # ctrl-c: its frame ends after the message
+    assert written() == ["reading functions 1/9".ljust(39), "", "ncs: interrupted".ljust(39), "\n"]
