@@ -101,7 +101,8 @@ def _stamp(path: str) -> str | None:
     try:
         status = os.lstat(path)
     except OSError:  # Windows does not tell which
-        return None if any(each.is_file() for each in Path(path).parents) else ""
+        above = next((each for each in Path(path).parents if each.exists()), None)
+        return None if above and above.is_file() else ""
     return f"{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
 
 
