@@ -47,7 +47,7 @@ from ncs.learn.confidence import FEATURES, MODEL, load_weights
 from ncs.learn.general import GeneralScorer, general_head
 from ncs.search import signals
 from ncs.search.phrases import PhraseSearch
-from ncs.search.question import MIN_MESSAGE, PROSE, SPELLING, Kind, asks_where, expand, read_intent
+from ncs.search.question import PROSE, SPELLING, Kind, asks_where, complains, expand, message_values, read_intent
 from ncs.search.rankers import HEAD, Ranker, nearest
 from ncs.search.ranking import Internals, QueryAnalysis, Ranking
 from ncs.search.traces import Files, read_trace
@@ -366,11 +366,15 @@ class HybridRanker(Ranker):
         on_trace = signals.frame_scores(frames, rows)
         verbatim = np.zeros(len(rows))
         is_message = intent.kind == "message"
-        least = MIN_MESSAGE if is_message else signals.MIN_UNMARKED
+        in_pairs = is_message or complains(analysis.text)
+        least = signals.MIN_COMPLAINT if in_pairs else signals.MIN_UNMARKED
         if intent.kind in ("message", "how-to", "keywords") and len(tokens) >= least:
             token_idf = parts.lexical.postings.idf(tokens)
-            token_weights = [token_idf[stem] for stem in stem_all(tokens)]
-            verbatim = signals.verbatim(words, rows, tokens, token_weights, signals.VALUE if is_message else 0)
+            given = message_values(analysis.text)
+            pairs = zip(tokens, stem_all(tokens), strict=True)
+            token_weights = [0.0 if token in given else token_idf[stem] for token, stem in pairs]
+            value = signals.VALUE if is_message else 0
+            verbatim = signals.verbatim(words, rows, tokens, token_weights, value, in_pairs=in_pairs)
             verbatim *= roles != TEST
             if not is_message:
                 verbatim *= inside * (verbatim >= signals.MOSTLY)

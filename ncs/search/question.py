@@ -48,12 +48,13 @@ _CODE = re.compile(r"[;{}]|\)\s*\.|\w\(.*\)|[=!<>]=|->|=>|\breturn\b.+;|\w\s=\s\
 _MESSAGE = re.compile(r""": |\w!|(?:error|exception)\b|(?<!\w)(["'`]).{2,200}?\1(?!\w)""", re.IGNORECASE)
 """What messages of programs have, and seldom questions: a colon, an error's class, something quoted."""
 _COMPLAINT = re.compile(
-    r"\b(?:un(?:known|expected|supported|able|defined|recogni[sz]ed)|in(?:valid|correct)|fail(?:s|ed|ure)?|cannot|can't"
-    r"|could not|couldn't|does(?: not|n't)|is(?: not|n't)|not found|no such|missing|illegal|malformed|denied|refused"
-    r"|already|must|expected)\b",
+    r"\b(?:un(?:known|able|\w{2,20}ed)|in(?:valid|correct)|fail(?:s|ed|ure)?|cannot|can't|(?:could|do|does|is|may)"
+    r"(?: not|n't)|not (?:allowed|available|found|implemented|supported)|no such|missing|illegal|malformed|corrupted"
+    r"|bad|denied|refused|already|must|expected)\b",
     re.IGNORECASE,
 )
-"""Words of messages that say what is wrong; beside them a single word in double quotes is a value, not a phrase."""
+"""Words of messages that say what is wrong; beside them a number, or a single word in quotes, is a value."""
+_VALUE = re.compile(r"""(?<!\S)(?:(["'`])[^\s"'`]{1,100}\1|-?\d[\d.]*)(?=[.,:;!?)]*(?:\s|\Z))""")
 _ERROR_REPORT = re.compile(
     r"\s*(?:[\w.:]{0,200}(?:error|exception|warning|fatal|panic)\w{0,40}: +\S"
     r"|terminate called|libc\+\+abi|uncaught|unhandled)",
@@ -164,13 +165,33 @@ def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
     words = [word for word in content if word not in set(languages)]
     symbols = query_symbols(text)
     kind = _kind(text, tokens, symbols)
-    has_value = any(" " not in phrase for phrase in _PHRASE.findall(quoted))
-    if kind in ("how-to", "keywords") and len(tokens) > MIN_MESSAGE and has_value and _COMPLAINT.search(text):
+    values = message_values(quoted)
+    if kind in ("how-to", "keywords") and len(tokens) > MIN_MESSAGE and values and complains(text):
         kind = "message"
+    if kind == "message" and len(set(content) - values) < 2:
+        words = tokens  # `'x' is not one of 'a', 'b'` is all grammar and values
     symbols += _name_apart(kind, tokens)
     lines_of_code = kind == "code" and "\n" in text.strip()
     only_uses = lines_of_code or sum(symbol.certain for symbol in symbols) > SYMBOLS
     return Intent(kind, tuple(words or content), () if only_uses else tuple(symbols), _phrases(quoted, kind))
+
+
+def complains(text: str) -> bool:
+    """Whether a text says what is wrong, as messages of programs do.
+
+    >>> complains("Unterminated object"), complains("read file")
+    (True, False)
+    """
+    return _COMPLAINT.search(text) is not None
+
+
+def message_values(text: str) -> frozenset[str]:
+    """The words of numbers and single words in quotes, which stand where a message's literal has placeholders.
+
+    >>> sorted(message_values("'--shout' is not one of 2 flags, it's 3"))
+    ['2', '3', 'shout']
+    """
+    return frozenset(word for match in _VALUE.finditer(text) for word in tokenize(match[0]))
 
 
 def _phrases(text: str, kind: Kind) -> tuple[str, ...]:

@@ -345,21 +345,27 @@ VALUE = 4
 sign of a message has none: "flush commit log to disk" is not "commit log disk full"."""
 MOSTLY = 0.6
 """The share of a text without a sign of a message that a literal has to have, to make it one."""
-MIN_UNMARKED = 4
-"""Words that such a text has at least: three, as "disk cache size", are what somebody looks for, not a message."""
+MIN_COMPLAINT, MIN_UNMARKED = 2, 4
+"""Words of a text that says what is wrong, at least, and of another: three, as "disk cache size", are what somebody
+looks for, not a message."""
 
 
-def verbatim(table: WordReader, rows: Rows, words: Sequence[str], weights: Sequence[float], value: int) -> Scores:
+def verbatim(
+    table: WordReader, rows: Rows, words: Sequence[str], weights: Sequence[float], value: int, *, in_pairs: bool
+) -> Scores:
     """The share of a message's words, by their weights, that are three in a row in each row's literals, [len(rows)].
 
-    words: all of the message, in order; those that no document has count nothing: they are values that it was given.
-    value: the most words that the message may have between two words of a literal.
+    words: all of the message, in order; values that it was given have no weight, and those that no document has count
+    nothing. value: the most other words that the message may have between two words of a literal, where it may have
+    values. in_pairs: two in a row will do where they are MOSTLY of the message.
     """
     result, words, weights = np.zeros(len(rows)), words[:MAX_MESSAGE], weights[:MAX_MESSAGE]
     ids, n = table.vocabulary.ids_of(list(words)).astype(np.int64), len(table.vocabulary)
     known = np.where(ids >= 0, weights, 0.0)
-    pairs = [(at, at + step) for step in range(1, value + 2) for at in range(len(ids) - step)]
+    pairs = [(at, at + step) for step in range(1, VALUE + 2) for at in range(len(ids) - step)]
     pairs = [(first, second) for first, second in pairs if ids[first] >= 0 and ids[second] >= 0]
+    passed = np.cumsum(np.array(weights) > 0)
+    pairs = [(first, second) for first, second in pairs if passed[second - 1] - passed[first] <= value]
     if not known.any() or not pairs:
         return result
     first, second = np.array(pairs).T
@@ -372,8 +378,8 @@ def verbatim(table: WordReader, rows: Rows, words: Sequence[str], weights: Seque
         found = are_in(asked, adjacent[at[owners[at] == owner]])
         starts, ends = first[found], second[found]
         chained = are_in(ends, starts) | are_in(starts, ends)  # three words in a row
-        shared = distinct(np.concatenate([starts[chained], ends[chained]]))
-        result[owner] = known[shared].sum() / known.sum()
+        shares = [known[distinct(np.append(starts[run], ends[run]))].sum() / known.sum() for run in (..., chained)]
+        result[owner] = shares[0] if in_pairs and shares[0] >= MOSTLY else shares[1]
     return result
 
 

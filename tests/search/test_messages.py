@@ -19,6 +19,16 @@ SOURCES = {
     "quote.py": 'def parse(key):\n    raise KeyError("unknown key \\"%s\\" in\\tmanifest" % key)\n',
     "others.py": "def expected():\n    return open(found)\n\n\ndef invalid(range, key):\n    return range[key]\n"
     '\n\ndef report(path):\n    log("cannot find the range of a class", "open the log")\n',
+    "Reader.java": 'class Reader {\n  void close(int c) {\n    if (c < 0) throw syntaxError("Unterminated object");\n'
+    "    depth--;\n    stack[depth] = peek(c);\n  }\n}\n",
+    "tests/ReaderTest.java": "class ReaderTest {\n  void testUnterminatedObject() {\n"
+    '    assertEquals(e.getMessage(), "Unterminated object at line 1");\n  }\n}\n',
+    "choice.py": "def complain(value, choices):\n    raise BadParameter(f'{value!r} is not one of {choices}.')\n",
+    "tests/test_choice.py": "def test_choice():\n    assert \"'x' is not one of 'a', 'b'.\" in run(x, a, b).output\n",
+    "args.go": 'func exactArgs(n int) {\n  fail("accepts %d arg(s), received %d", n, len(args))\n}\n'
+    'func rangeArgs(a, b int) {\n  fail("accepts between %d and %d arg(s), received %d", a, b, len(args))\n}\n',
+    "token.ts": "function unexpected(want, got, line) {\n  throw new Error(`It must be ${want} but was ${got}`);\n}\n",
+    "object.py": 'def object_of(pairs):\n    """An object, not terminated."""\n    log("read a file", pairs)\n',
     "store.py": 'def has_space(path):\n    log("commit log disk full")\n',
 }
 MESSAGES = {
@@ -28,6 +38,10 @@ MESSAGES = {
     "thread panicked: expected Some(3) but got None": "expect",
     "E: No serializer found for class com.acme.Order and no properties": "Beans.fail",
     "ValueError: email is invalid for user": "field",
+    "Unterminated object": "Reader.close",
+    "unterminated object": "Reader.close",
+    "'x' is not one of 'a', 'b'.": "complain",
+    "It must be value but was string at line 3": "unexpected",
     "KeyError: 'unknown key \"colour\" in manifest'": "parse",
 }
 
@@ -53,6 +67,18 @@ def test_a_message_leads_to_the_function_that_wrote_it_though_values_stand_in_it
 def test_a_text_without_a_sign_of_a_message_has_no_values_in_it(index: Index) -> None:
     assert not any(index.results("flush commit log to disk", 3).ranking.signals["verbatim"])
     assert index.results("commit log disk full", 3).ranking.signals["verbatim"][0] > 1
+
+
+def test_values_have_no_share_in_a_message(index: Index) -> None:
+    assert index.results("'x' is not one of 'a', 'b'.", 1).ranking.signals["verbatim"][0] == 3
+    hits = index.results("accepts 2 arg(s), received 3", 2)
+    assert [hit.document.name for hit in hits.hits] == ["exactArgs", "rangeArgs"]
+    assert hits.ranking.signals["verbatim"][0] == 3
+
+
+def test_two_words_that_say_nothing_is_wrong_are_no_message(index: Index) -> None:
+    for question in ("read file", "Read a file", "log disk"):
+        assert not any(index.results(question, 3).ranking.signals["verbatim"])
 
 
 def test_three_words_are_what_somebody_looks_for_and_no_message(index: Index) -> None:

@@ -63,6 +63,11 @@ def test_the_kind_of_a_query_and_the_symbols_whose_definitions_it_asks_for(
         assert [symbol.name for symbol in intent.symbols][: max(len(symbols), 1)] == symbols
 
 
+def test_a_message_of_grammar_and_values_is_searched_for_with_its_grammar() -> None:
+    assert read_intent("'x' is not one of 'a', 'b'.").words == ("x", "is", "not", "one", "of", "a", "b")
+    assert read_intent("choice 'x' is unknown").words == ("choice", "x", "unknown")
+
+
 def test_code_is_ranked_by_its_words_and_half_its_vector_alone() -> None:
     weights, settings = Weights(meaning=0.6, head=0.3), Settings(role=0.4)
     assert of_kind(weights, settings, "code") == (
