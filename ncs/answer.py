@@ -67,7 +67,7 @@ def ask(
     results = index.results(text, k, ranker=ranker, filters=chosen, unfold=unfold, explain=explain, files=files)
     ranking, intent = results.ranking, results.ranking.intent
     title = ranking.analysis.title if ranking.analysis else ""
-    query = title or text
+    query = title or (ranking.analysis.text if ranking.analysis and intent and intent.kind == "symbol" else text)
     weights, trace = _weights(index, ranker, ranking, query), read_trace(query)
     hits, matches = [], _matches(results.hits, chosen.regexp)
     frames = ranking.signals.get("frame", np.zeros(len(results.hits)))
@@ -88,6 +88,8 @@ def ask(
     notes = [*cautions(index), *_notes(query, unknown, results, listing=listing)]
     if title:
         notes.append(messages.REPORT)
+    elif query != text:
+        notes.append(messages.RESPELLED.format(name=text, other=query))
     if listing and len(hits) == k < results.searched:
         notes.append(messages.FIRST_PLACES.format(total=results.searched))
     if min_confidence is not None and hits:

@@ -35,6 +35,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -47,14 +48,27 @@ from ncs.learn.confidence import FEATURES, MODEL, load_weights
 from ncs.learn.general import GeneralScorer, general_head
 from ncs.search import signals
 from ncs.search.phrases import PhraseSearch
-from ncs.search.question import PROSE, SPELLING, Kind, asks_where, complains, expand, message_values, read_intent
+from ncs.search.question import (
+    PROSE,
+    SPELLING,
+    Intent,
+    Kind,
+    asks_where,
+    complains,
+    correct,
+    expand,
+    message_values,
+    read_intent,
+)
 from ncs.search.rankers import HEAD, Ranker, nearest
 from ncs.search.ranking import Internals, QueryAnalysis, Ranking
 from ncs.search.traces import Files, read_trace
 from ncs.storage.arrays import are_in, both, distinct, top_rows
 from ncs.storage.document_facts import DocumentFacts
+from ncs.storage.documents import Documents
 from ncs.storage.file_roles import SOURCE, TEST
-from ncs.storage.names import FOLDED
+from ncs.storage.names import FOLDED, Symbol, folded
+from ncs.text.spelling import WordList
 from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
 
@@ -194,6 +208,10 @@ class HybridRanker(Ranker):
     def _files(self) -> Files:
         return Files(self._snapshot)
 
+    @cached_property
+    def _names(self) -> WordList:
+        return WordList(dict.fromkeys(self._facts.definitions.names()))
+
     def load(self, snapshot: Snapshot) -> None:
         """Open the facts, and take the weights of this index where none were given: `meaning` depends on its size."""
         self._snapshot, self._facts = snapshot, DocumentFacts.open(snapshot)
@@ -243,6 +261,9 @@ class HybridRanker(Ranker):
             frames = frames if allowed is None else frames[allowed[frames]]
             text = trace.message if len(frames) and trace.message else text
         intent = read_intent(text, facts.languages)
+        if intent.kind == "symbol" and not intent.phrases and (name := self._correct_name(intent)):
+            text = text.replace(intent.symbols[0].name, name)
+            intent = read_intent(text, facts.languages)
         intent = replace(intent, kind="message", phrases=()) if len(frames) else intent
         _, settings = of_kind(self.weights, self.settings, intent.kind)
         postings = parts.lexical.postings
@@ -290,6 +311,20 @@ class HybridRanker(Ranker):
         from ncs.search.report import report_title  # its patterns take milliseconds
 
         return report_title(text)
+
+    def _correct_name(self, intent: Intent) -> str:
+        """The name defined here that a query's name is a typing error of: nothing is called so, and no document has one
+        of its words; numbers are as written. Else "".
+        """
+        name, definitions, postings = intent.symbols[0].name, self._facts.definitions, self.open_parts.lexical.postings
+        if all(term.documents for term in postings.terms(intent.words)) or len(definitions.match(Symbol(name))[0]):
+            return ""
+        key = correct(folded(name), lambda: self._names)
+        if not key or [*filter(str.isdigit, key)] != [*filter(str.isdigit, name)]:
+            return ""
+        row = definitions.match(Symbol(key))[0][:1].tolist()
+        with closing(Documents(self._snapshot)) as documents:
+            return "".join(place.qualified_name.rpartition(".")[2] for place in documents.locations(row))
 
     def find_candidates(
         self, analysis: QueryAnalysis, n: int, named: Rows, allowed: Mask | None, *, dense: bool = True

@@ -377,14 +377,19 @@ def _split(word: str, postings: Postings) -> list[Term]:
 
 
 def _nearest(word: str, postings: Postings, vocabulary: Callable[[], list[str]], fewest: int = 0) -> list[Term]:
-    """The nearest known word with the same first letter, if any, in at least so many documents."""
+    """The nearest known word, if any, in at least so many documents."""
+    meant = correct(word, vocabulary, postings.documents_with)
+    return [term for term in postings.terms([meant] if meant else []) if term.documents >= max(1, fewest)]
+
+
+def correct(word: str, vocabulary: Callable[[], list[str]], count: Callable[[str], int] | None = None) -> str:
+    """The nearest word of the vocabulary with the same first letter that it may be a typing error of, or ""."""
     from rapidfuzz.distance import OSA
 
     from ncs.text.spelling import nearest_words
 
     if len(word) < ONE_EDIT:
-        return []
+        return ""
     edits = 2 if len(word) >= TWO_EDITS else 1
-    similar = nearest_words(word, vocabulary(), count=postings.documents_with)
-    typos = [other for other in similar if other[0] == word[0] and OSA.distance(word, other) <= edits]
-    return [term for term in postings.terms(typos[:1]) if term.documents >= max(1, fewest)]
+    similar = nearest_words(word, vocabulary(), count=count)
+    return next((other for other in similar if other[0] == word[0] and OSA.distance(word, other) <= edits), "")

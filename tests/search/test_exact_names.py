@@ -1,4 +1,4 @@
-"""A name spelled exactly leads with its definition: the product's, the class before its constructors."""
+"""A name spelled exactly, or nearly, leads with its definition: the product's, the class before its constructors."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from ncs.answer import ask
 from ncs.index import Index
 from tests import gitrepo
 from tests.corpus import QUICK
@@ -47,3 +48,26 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
 def test_the_definition_leads(index: Index, query: str, kind: str, path: str) -> None:
     first = index.search(query, 1)[0].document
     assert (first.kind, first.path) == (kind, path)
+
+
+@pytest.mark.parametrize(
+    ("query", "note", "first"),
+    [
+        ("write_alll", "'write_alll'; searching for 'write_all'", "write_all"),
+        ("writeAlll", "'writeAlll'; searching for 'write_all'", "write_all"),
+        ("Reader.taek3", "'Reader.taek3'; searching for 'Reader.take3'", "take3"),
+        ("optoin", "'optoin'; searching for 'option'", "option"),
+    ],
+)
+def test_a_name_that_nothing_is_called_is_read_as_one_of_nearly_its_spelling(
+    index: Index, query: str, note: str, first: str
+) -> None:
+    answer = ask(index, query, ranker="hybrid")
+    assert answer["hits"][0]["qualified_name"].rpartition(".")[2] == first
+    assert answer["notes"] == [f"no match for {note}"]
+
+
+@pytest.mark.parametrize("query", ["take33", "delayed", '"write_alll"', "sort write_alll", "self.Write_All"])
+def test_a_number_a_used_name_and_a_name_among_words_are_read_as_written(index: Index, query: str) -> None:
+    analysis = index.results(query, 1).ranking.analysis
+    assert analysis is None or analysis.text == query
