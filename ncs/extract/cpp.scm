@@ -73,6 +73,10 @@
 
 ((function_definition !type declarator: (function_declarator declarator: (identifier) @_test parameters: (_) @test.title)) @test
   (#match? @_test "^(TYPED_)?TEST(_F|_P|_CASE|_METHOD)?$|^BOOST_(AUTO|FIXTURE)_TEST_CASE$"))
+; Catch2 and doctest give a title, which makes it a call before a block.
+((expression_statement (call_expression function: (identifier) @test.library)) @test.by_name
+  . (compound_statement) @test.by_name
+  (#match? @test.library "^(TEMPLATE_)?(TEST_CASE|SCENARIO)(_[A-Z_]+)?$"))
 
 (class_specifier name: (_) @class.name body: (_)) @class
 (namespace_definition name: (_) @class.name) @class

@@ -31,6 +31,7 @@
 (object_creation_expression (name) @calls)
 (object_creation_expression (qualified_name (name) @calls .))
 (attribute (name) @calls @test.attribute)
+(attribute (qualified_name (name) @test.attribute .))
 
 (simple_parameter name: (variable_name "$" @nothing (name) @parameters))
 (variadic_parameter name: (variable_name "$" @nothing (name) @parameters))

@@ -47,7 +47,7 @@ _FOLDERS: Mapping[str, int] = {
     **dict.fromkeys(_OF_OTHERS.split(), ASIDE),
 }
 _TEST_FILE = re.compile(
-    r"^test_|_tests?$|[.-](test|spec)s?$|_spec$|^tests?$|^conftest$"
+    r"^test_|_tests?$|[.-](test|spec)s?$|_spec$|^tests?$|^conftest$|(?:^|_)test_?(?:util|helper)s?$"
     r"|(?<=[a-z0-9])(Tests?|TestCase|Spec)$|^Test(?=[A-Z])"
 )
 _ASIDE_FILE = re.compile(r"\.(pb|pb2|generated|g|min)$|_pb2(_grpc)?$")

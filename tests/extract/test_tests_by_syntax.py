@@ -76,9 +76,10 @@ CASES = [
         "php",
         "<?php\nclass A extends \\PHPUnit\\Framework\\TestCase { public $a; function opens() {} }\n"
         "class B extends Base { public $a; #[Test] function closes() {} }\n"
+        "class D extends Base { public $a; #[\\PHPUnit\\Attributes\\Test] function locks() {} }\n"
         "class C extends Base { public $a; /** @test */\n function shuts() {}\n"
         " /** Runs a test. */\n function test() {} }\nfunction test_connection() {}",
-        "A opens B closes shuts",
+        "A opens B closes D locks shuts",
     ),
     (
         "ruby",
@@ -105,6 +106,14 @@ CASES = [
         "bool test_connection(int n) { return n; }",
         "Door.opens Door.shuts",
     ),
+    (
+        "cpp",
+        'TEST_CASE("opens the door", "[door]") {\n  struct Fake { void f() { g(); } };\n  REQUIRE(f());\n}\n'
+        'namespace a {\nSCENARIO("shuts") {\n  struct Own { void h() { g(); } };\n}\nint real() { return 1; }\n}\n'
+        'TEST_CASE_METHOD(Door, "locks") { g(); }\n',
+        "Fake f Own h a file",
+    ),
+    ("cpp", 'int a = 1;\nint TEST_ALL(int n) { RUN("all"); { struct P { void f() { g(); } }; } return n; }', ""),
     ("elixir", 'defmodule A do\n  test "opens" do\n    f()\n  end\n  def test_it(x), do: x\nend', "opens"),
     ("zig", 'test "opens" { f(); }\nfn test_it() void { f(); }', "opens"),
 ]

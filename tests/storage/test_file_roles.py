@@ -16,7 +16,8 @@ from ncs.types import Document
 @pytest.mark.parametrize(
     ("expected", "paths"),
     [
-        (SOURCE, "src/net/http.py app/Contest.java app/Latest.java testament/reader.py"),
+        (SOURCE, "src/net/http.py app/Contest.java app/Latest.java testament/reader.py src/contestutil.rs"),
+        (TEST, "src/testutil.rs util/env_posix_test_helper.h net/testutils.go"),
         (TEST, "tests/net/http.py net/test_http.py net/http_test.go web/login.spec.ts examples/tests/app.py"),
         (TEST, "app/src/androidTest/java/Login.java app/LoginTest.java app/TestRunner.java"),
         (EXAMPLE, "examples/login/app.py docs/conf.py"),
