@@ -6,7 +6,7 @@ Before the first "; " stands what is the matter, after it the remedy.
 from collections.abc import Sequence
 
 EMPTY = "nothing to search for; say what the function does, or spell its name"
-NO_WORDS = "no words in the query; say what the function does, or spell its name"
+NO_WORDS = "no words in the query; say what the function does, or spell its name; a regexp finds numbers and signs"
 COMMON_WORDS = "only common words in the query ({words}); add what the function does"
 TOO_LONG = "the {what} has {length:,} characters; shorten it to {most:,}"
 NO_MATCH = "no match for {name!r}"

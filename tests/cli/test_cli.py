@@ -89,6 +89,7 @@ def test_a_trace_is_read_from_stdin_without_notes_about_its_values(demo: Path) -
         ),
         (["query", "how to"], 0, "only common words"),
         (["query", "?!"], 1, "no words in the query"),
+        (["query", "2.31.0"], 1, "a regexp finds numbers and signs"),
         (["words", "keybord"], 1, "keyboard"),
         (["words", "keyboard"], 1, "too little was learned here to say: 'keyboard' is in 3 documents; it takes 5"),
     ],
