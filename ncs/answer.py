@@ -383,6 +383,8 @@ def _notes(text: str, unknown: Mapping[str, Sequence[str]], results: Results, *,
     words = tokenize(text)
     if ranking.intent and ranking.intent.phrases and ranking.rows and not ranking.features["phrases"].any():
         notes.append(messages.NO_PHRASE)
+    if ranking.analysis and ranking.analysis.linked and results.hits:
+        notes.append(messages.LINKED)
     if words and all(word in STOP_WORDS or word == "to" for word in words):
         notes.append(messages.COMMON_WORDS.format(words=", ".join(dict.fromkeys(words))))
     if not words and not listing:

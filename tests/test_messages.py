@@ -57,6 +57,7 @@ QUESTIONS: dict[str, Case] = {
     "NO_WORDS": ("search", {"query": "?!"}),
     "COMMON_WORDS": ("search", {"query": "how to"}),
     "NO_PHRASE": ("search", {"query": '"keyboard the hide"'}),
+    "LINKED": ("search", {"query": "online"}),
     "REPORT": ("search", {"query": REPORT}),
     "NOTHING_FOUND": ("search", {"query": "zzqx"}),
     "NOTHING_PASSES": ("search", {"query": "keyboard", "path": "nowhere"}),

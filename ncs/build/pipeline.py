@@ -69,7 +69,7 @@ READING: Mapping[type[FastTextConfig | LsaConfig], float] = {LsaConfig: 0.75, Fa
 WORDS, TRAINING = 0.05, 0.97
 """The share of facts and postings, and the one that is over before the document vectors."""
 NO_TOMBSTONES: NDArray[np.int64] = np.zeros((0, 2), np.int64)
-PENDING_EMBEDDINGS = "embeddings are still being learned: so far only words are matched, not their meaning"
+PENDING_EMBEDDINGS = "embeddings are still being learned: what words mean in this code does not count yet"
 
 
 class Clock:

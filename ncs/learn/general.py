@@ -2,8 +2,9 @@
 
 An index knows the words of the code it reads. This head, learned from pairs of documentation and code of many public
 repositories (`ncs train general`), knows which other words stand for them. It is computed for the best candidates of a
-query, from the words that an index holds anyway, so an index stores nothing for it. With the impact w(u, d) of a word u
-in a function d (BM25's, without idf: ncs.learn.translation), query words t, and learned vectors and weights of words:
+query, and finds them where an index has no word of it, from the words that an index holds anyway, so an index stores
+nothing for it. With the impact w(u, d) of a word u in a function d (BM25's, without idf: ncs.learn.translation), query
+words t, and learned vectors and weights of words:
 
     vectors     max(0, cos(sum over t of a_t q_t, sum over u of b_u w(u, d) c_u))
     match(t)    sum over u of w(u, d) * e_u * (max(0, cos(r_t, s_u)) ** power + same * [t is u])
@@ -54,6 +55,8 @@ _FIELDS = tuple(name for name in READ for _ in range(int(FIELD_WEIGHTS[name])))
 _QUERY, _CODE, _QUERY_WORD, _CODE_WORD = range(4)
 """Numbers of the tables q, c, r and s, and of their weights."""
 UNKNOWN, UNREAD = -1, -2
+LINKED = 20
+"""Stems of an index that are searched for in place of a word that it does not have; 100 find no more."""
 
 
 class Match(NamedTuple):
@@ -162,6 +165,19 @@ class GeneralScorer:
         """The share of a query that the head knows, 0 to 1. idf: of the query's stems."""
         known = sum(weight for stem, weight in idf.items() if stem in self.head.stems)
         return known / max(sum(idf.values()), 1e-9)
+
+    def linked(self, query: Sequence[str]) -> dict[str, float]:
+        """The stems of the index that stand for the words of a query, LINKED for each at most, with weights."""
+        ids, links = self.query_ids(query), dict[str, float]()
+        if len(ids):
+            stems = distinct(self._stems_of(np.arange(len(self._stem_ids))))
+            stems = stems[stems >= 0]
+            table, factors = self._table(ids, stems), self.head.factors(_QUERY_WORD, ids)
+            for row in table / (table + self.head.half) * (factors / factors.sum())[:, None]:
+                for at in np.argsort(-row, kind="stable")[:LINKED].tolist():
+                    word = self.head.stems.word(int(stems[at]))
+                    links[word] = links.get(word, 0.0) + float(row[at])
+        return links
 
     def scores(self, query: Sequence[str], rows: Rows) -> Scores:
         """Scores of rows for the words of a query, 0 to 2, [len(rows)]; 0 where the head knows no word of it."""

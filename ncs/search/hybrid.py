@@ -44,7 +44,7 @@ import numpy as np
 
 from ncs.errors import check_k, reading
 from ncs.files import read_json
-from ncs.learn.confidence import FEATURES, MODEL, load_weights
+from ncs.learn.confidence import FEATURES, MODEL, WEAK, load_weights
 from ncs.learn.general import GeneralScorer, general_head
 from ncs.search import signals
 from ncs.search.phrases import PhraseSearch
@@ -291,6 +291,13 @@ class HybridRanker(Ranker):
             if len(pool.rows):
                 ranking = self._with_sections(ranking, best, analysis, pool, phrases)
                 answer = -1 if asks_where(text) else self._answer(ranking, analysis, prose)
+        if parts.general and not (ranking.rows or expansion.counts):
+            analysis = replace(analysis, linked=True)
+            rows = np.sort(postings.top_rows(parts.general.linked(intent.words), max(n, CANDIDATES), allowed=code)[0])
+            if len(rows):
+                nothing = np.zeros(len(rows))
+                pool = Candidates(rows, nothing, nothing, nothing, nothing)
+                ranking = self._score_signals(analysis, pool, frames, phrases)
         if ranking.rows:
             ranking = replace(ranking, folded=fold and settings.fold)
             ranking = _best(ranking, facts, n, factor=settings.saturation, answer=answer)
@@ -300,6 +307,8 @@ class HybridRanker(Ranker):
         if not confidences:
             return ranking
         probabilities = MODEL.probabilities(confidence_features(ranking))
+        if analysis.linked and ranking.rows:
+            probabilities = WEAK * np.array(ranking.scores) / ranking.scores[0]
         return replace(ranking, confidences=probabilities.tolist()).at(range(min(k, len(rows))))
 
     def _title(self, text: str) -> str:

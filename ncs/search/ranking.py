@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class QueryAnalysis:
     """A query as the default ranker reads it. text: what is read of it, the title of a report or the message of a
-    trace; idf: stem -> idf of the intent's words; documents: number searched; title: of a report.
+    trace; idf: stem -> idf of the intent's words; documents: number searched; title: of a report; linked: whether no
+    word was known, and those that stand for them in public code were searched for.
     """
 
     text: str
@@ -31,6 +32,7 @@ class QueryAnalysis:
     idf: Mapping[str, float]
     documents: int
     title: str = ""
+    linked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -422,6 +422,7 @@ def test_a_first_build_answers_by_words_while_vectors_are_learned_and_is_finishe
         if stage == "training embeddings":
             with Index.load(folder, verify=True) as unfinished:
                 answers.append(ask(unfinished, "hide soft keyboard", ranker="hybrid"))
+                assert unfinished.search("online")[0].document.name == "isConnected"  # as public code says
             if ends:
                 raise KeyboardInterrupt
         yield from items

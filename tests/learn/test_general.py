@@ -17,6 +17,7 @@ import pytest
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.index import Index
+from ncs.learn.confidence import likelihood
 from ncs.learn.context_encoder import DIM, ContextEncoder, parameters
 from ncs.learn.general import FOLDER, FORMAT, GeneralHead, GeneralScorer, general_head
 from ncs.learn.translation import FIELD_WEIGHTS
@@ -217,3 +218,17 @@ def test_the_default_ranker_hears_it_unless_the_index_was_built_without(folder: 
         ranker = cast(HybridRanker, load_ranker("hybrid", index.snapshot))
         assert ranker.open_parts.general is None
         assert "general" not in ranker.rank("hide the soft keyboard", 5).signals
+        assert index.search("internet online") == []
+
+
+def test_where_no_word_is_known_words_that_stand_for_them_find_weak_hits(index: Index) -> None:
+    results = index.results("internet online", explain=True)
+    assert results.hits[0].document.name == "isConnected"
+    assert [likelihood(hit.confidence) for hit in results.hits] == ["weak", *[""] * (len(results.hits) - 1)]
+    assert results.explanation is not None
+    first = results.explanation.hits[0]
+    assert {name for name, share in first["shares"].items() if share} == {"general", "context"}
+    assert ("onlin", "connect") in {(each["word"], each["met"]) for each in first["general"]}
+    assert index.search("zzqx quuxly") == []
+    assert index.search("internet online", language="python") == []
+    assert index.search("hide online")[0].document.name == "hideSoftKeyboard"  # a word is known
