@@ -202,6 +202,10 @@ def _summarize(description: Description, folder: Path, verbose: bool) -> None:
         names = ", ".join(counts["failed_files"][:3])
         more = ", ..." if counts["failed"] > 3 else ""
         say(f"{count(counts['failed'], 'file')} could not be parsed (left out): {names}{more}")
+    if "head" in counts:
+        from ncs.build.head_weight import head_summary
+
+        say(head_summary(folder))
     for note in description.notes:
         say(f"note: {note}")
     if verbose:

@@ -107,6 +107,7 @@ def _check_installation() -> Iterator[Finding]:
     """The program and its libraries, grammars, extras."""
     from ncs.build.file_cache import FASTTEXT, installed_version
     from ncs.extract.languages import LANGUAGES, installed
+    from ncs.learn.general import verify
 
     needs = requirements()
     missing = {extra: [name for name in needs[extra] if installed_version(name) is None] for extra in needs}
@@ -121,6 +122,11 @@ def _check_installation() -> Iterator[Finding]:
     if installed_version("fasttext") is None:
         text = "fastText is not installed: all word vectors are from LSA"
         yield Finding("note", "program", text, "pip install fasttext-community")
+    try:
+        verify()
+    except IndexFolderError as error:
+        remedy = f"pip install --force-reinstall --no-deps {DISTRIBUTION}"
+        yield Finding("todo", "program", str(error).partition("; ")[0], remedy)
     absent = [name for name in LANGUAGES if not installed(name)]
     yield Finding("ok", "grammars", f"{len(LANGUAGES) - len(absent)} of {len(LANGUAGES)} languages are installed")
     if absent:
@@ -151,6 +157,7 @@ def requirements() -> dict[str, list[str]]:
 def _check_index(index: Index) -> Iterator[Finding]:
     """Documents, word vectors, tuned weights."""
     from ncs.answer import not_ready
+    from ncs.build.head_weight import head_summary
     from ncs.learn.confidence import TUNED
     from ncs.learn.embeddings import retraining_advice
 
@@ -164,6 +171,10 @@ def _check_index(index: Index) -> Iterator[Finding]:
         yield Finding("todo", "vectors", advice.partition("; learn")[0], f"{update} --retrain")
     else:
         yield Finding("ok", "vectors", f"word vectors by {counts.get('embeddings', 'none')}")
+    heard = index.description.config.get("general", True)
+    yield Finding("ok", "heads", f"the general head is {'heard' if heard else 'not heard (--no-general)'}")
+    if "head" in counts:
+        yield Finding("note", "heads", head_summary(index.folder))
     if (index.folder / TUNED).exists():
         yield Finding("ok", "weights", "tuned to your queries; undo with: ncs tune --reset")
 

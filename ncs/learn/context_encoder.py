@@ -28,7 +28,7 @@ from ncs.files import map_array, save_array
 from ncs.learn.heads import attention, dense, layer_norm
 from ncs.learn.tfidf import unit_rows
 from ncs.learn.translation import READ
-from ncs.storage.arrays import offsets_of, starts_of_runs
+from ncs.storage.arrays import are_finite, offsets_of, starts_of_runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -142,11 +142,13 @@ class ContextEncoder:
         """Memory-mapped, for so many stems; raises ValueError or OSError for files that do not fit."""
         words = map_array(folder / "context_words.npy", np.int8, 3)
         scales, weights = (map_array(folder / f"context_{name}.npy", np.float16, 2) for name in ("scales", "weights"))
-        flat, shapes = map_array(folder / "context.npy", np.float16, 1).astype(np.float32), parameters()
+        flat, shapes = map_array(folder / "context.npy", np.float16, 1), parameters()
         ends = np.cumsum([np.prod(shape, dtype=np.int64) for shape in shapes.values()])
         if words.shape != (2, stems, DIM) or not scales.shape == weights.shape == (2, stems) or ends[-1] != len(flat):
             raise ValueError("the files of its context do not fit each other")
-        parts = np.split(flat, ends[:-1])
+        if not all(map(are_finite, (scales, weights, flat))):
+            raise ValueError("numbers of its context are missing")
+        parts = np.split(flat.astype(np.float32), ends[:-1])
         own = {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
         return cls(words, scales, weights, own)
 

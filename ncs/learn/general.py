@@ -14,7 +14,7 @@ Its second part, `ncs.learn.context_encoder`, reads the words of the leading can
 
 On disk: `general.json` (settings), `vocabulary.*` (V stems), `tables.npy` (int8 [4, V, d]: q, c, r, s), `scales.npy`
 (float16 [4, V]: what a row of a table is multiplied by), `weights.npy` (float16 [4, V]: logarithms of a, b, g, e), and
-the files of the encoder.
+the files of the encoder. `general.json` has the digest of them all, too, for `verify`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,7 +33,7 @@ from ncs.files import map_array, read_json, save_array
 from ncs.learn.context_encoder import MIN_QUERY, READ_IN_CONTEXT, ContextEncoder, distinct_words
 from ncs.learn.tfidf import unit_rows
 from ncs.learn.translation import FIELD_WEIGHTS, K1, READ, B
-from ncs.storage.arrays import distinct, starts_of_runs
+from ncs.storage.arrays import are_finite, distinct, starts_of_runs
 from ncs.text.stems import stem_all
 from ncs.text.vocabulary import Vocabulary
 from ncs.types import FIELDS
@@ -96,7 +97,8 @@ class GeneralHead:
             save_array(folder / f"{name}.npy", getattr(self, name))
         self.context.save(folder)
         settings = {"format": FORMAT, "power": self.power, "half": self.half, "same": self.same}
-        (folder / "general.json").write_text(json.dumps(settings) + "\n", encoding="utf-8")
+        about = {**settings, "digest": digest(folder)}
+        (folder / "general.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> GeneralHead:
@@ -114,9 +116,24 @@ class GeneralHead:
                 raise ValueError("its files do not fit each other")
             power, half, same = (float(about[name]) for name in ("power", "half", "same"))
             context = ContextEncoder.load(folder, len(stems))
+            if half <= 0 or not all(map(are_finite, (scales, weights, np.array([power, half, same])))):
+                raise ValueError("numbers are missing")
             return cls(stems, tables, scales, weights, power, half, same, context)
         except (*BROKEN, OSError) as error:
             raise IndexDamaged(f"cannot read the general head in {folder} ({error}); install ncs again") from error
+
+
+def digest(folder: Path) -> str:
+    """The SHA-256 of the arrays and words of a head."""
+    paths = sorted(path for path in folder.iterdir() if path.suffix in (".npy", ".txt"))
+    return sha256(b"".join(map(Path.read_bytes, paths))).hexdigest()
+
+
+def verify(folder: Path = FOLDER) -> None:
+    """Read a head whole; raises IndexDamaged unless its files are those that were saved."""
+    GeneralHead.load(folder)
+    if read_json(folder / "general.json").get("digest") != digest(folder):
+        raise IndexDamaged(f"the general head in {folder} is not as it was saved; install ncs again")
 
 
 @cache

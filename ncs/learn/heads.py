@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,7 +20,7 @@ from ncs.files import map_array, read_json, save_array
 from ncs.learn.tfidf import inverse_document_frequency, term_counts, unit_rows
 from ncs.learn.tokenization import Tokenizer, load_tokenizer, source_words
 from ncs.learn.translation import Translation
-from ncs.storage.arrays import offsets_of
+from ncs.storage.arrays import are_finite, offsets_of
 from ncs.text.tokens import content_words, tokenize
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ NAME = "head"
 TRANSLATION = "translation"
 BATCH = 16
 """Texts that a sequence encoder reads at a time; 64 leave the cache, and take a third longer."""
+PROBE = 8
+"""Tokens that are encoded to see whether a head works."""
 LOW = np.float32(np.finfo(np.float32).min)
 
 
@@ -289,8 +292,8 @@ class Head:
         (folder / "head.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, path: Path) -> Head:
-        """Memory-mapped, from a training run or from what `save` wrote.
+    def load(cls, path: Path, *, whole: bool = True) -> Head:
+        """Memory-mapped, from a training run or from what `save` wrote. whole: read all numbers, and encode some words.
 
         Raises BadInput where there is none, IndexDamaged for files that do not fit each other.
         """
@@ -305,6 +308,14 @@ class Head:
             if query.dim != code.dim:
                 raise ValueError(f"{query.dim} and {code.dim} dimensions")
             translation = Translation.load(folder / TRANSLATION, len(code.tokens)) if about.get("translates") else None
+            if about["reads"] not in ("fields", "source"):
+                raise ValueError(f"it reads {about['reads']!r}")
+            if whole:
+                arrays = (map_array(each, dimensions=None) for each in folder.rglob("*.npy"))
+                probe = range(1, min(PROBE, len(query.tokens), len(code.tokens)) + 1)
+                vectors = (tower.vectors([probe]) for tower in (query, code))
+                if not all(map(are_finite, chain(arrays, vectors))):
+                    raise ValueError("numbers are missing")
             return cls(query, code, about["reads"], about["about"], translation)
         except (*BROKEN, OSError) as error:
             raise IndexDamaged(f"cannot read the head in {folder} ({error}); train it again") from error
@@ -321,7 +332,9 @@ def _load_tower(folder: Path, about: Mapping[str, Any]) -> Tower:
     tokens = load_tokenizer(folder)
     if len(arrays["table"]) != len(tokens) + 1:
         raise ValueError(f"{folder.name}/table.npy has another number of tokens")
-    if "scores" in arrays and arrays["scores"].shape[1:] != (1,):
+    if about["kind"] not in ("bag", *BODIES):
+        raise ValueError(f"there is no encoder {about['kind']!r}")
+    if "scores" in arrays and arrays["scores"].shape != (len(tokens) + 1, 1):
         raise ValueError(f"{folder.name}/scores.npy is from another version of ncs")
     return Tower(about["kind"], tokens, arrays, about["settings"])
 

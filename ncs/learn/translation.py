@@ -25,7 +25,7 @@ import numpy as np
 
 from ncs.files import map_array, read_json, save_array
 from ncs.learn.tfidf import CHUNK, term_counts
-from ncs.storage.arrays import are_below, are_offsets, offsets_of, split
+from ncs.storage.arrays import are_below, are_finite, are_offsets, offsets_of, split
 from ncs.types import FIELDS, Field
 
 if TYPE_CHECKING:
@@ -138,7 +138,10 @@ class Translation:
         arrays: list[Any] = [map_array(path, np.float32, n) for path, n in zip(paths, (2, 2, 1, 1), strict=True)]
         if any(len(array) != tokens + 1 for array in arrays) or arrays[0].shape != arrays[1].shape:
             raise ValueError("the translation is of other tokens")
-        return cls(*arrays, *(float(settings[name]) for name in SETTINGS))
+        numbers = [float(settings[name]) for name in SETTINGS]
+        if settings["half"] <= 0 or not are_finite(np.array(numbers)):
+            raise ValueError("numbers are missing")
+        return cls(*arrays, *numbers)
 
 
 class TranslatedFunctions:

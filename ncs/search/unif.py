@@ -258,7 +258,7 @@ class UnifRanker(Ranker):
     def _load_statistics(self, folder: Path) -> None:
         self.config = read_config(folder)
         with reading(folder):
-            self.head = Head.load(folder / NAME)
+            self.head = Head.load(folder / NAME, whole=False)
             self._mean = load_array(folder / MEAN, np.float32) if (folder / MEAN).is_file() else None
             if self._mean is not None and len(self._mean) != self.head.code.dim:
                 raise ValueError("its files do not fit each other")

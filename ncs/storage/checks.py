@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ncs.errors import IndexDamaged, reading
 from ncs.files import map_array
+from ncs.storage.arrays import are_finite
 from ncs.storage.duplicates import NearDuplicates
 from ncs.storage.file_roles import FOLDER, TESTS, FileRoleTable, read_mask, read_sections
 from ncs.storage.files import FileTable
@@ -18,8 +19,6 @@ from ncs.text.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from ncs.storage.snapshot import Snapshot
 
-LARGEST = 1e12
-"""Sums and products of such numbers are still finite in float32."""
 WORDS = "bm25"
 
 
@@ -27,7 +26,7 @@ def check_values(snapshot: Snapshot) -> None:
     """Raise IndexDamaged for numbers that lead nowhere or cannot be compared. Every file is read."""
     for path in (snapshot.folder / name for name in snapshot.description.files):
         with reading(path):
-            if path.suffix == ".npy" and not _is_finite(path):
+            if path.suffix == ".npy" and not are_finite(map_array(path, dimensions=None)):
                 raise ValueError("numbers are missing")
             if path.name == "vocabulary.txt" and not Vocabulary.load(path.parent).is_sound():
                 raise ValueError("its words do not fit vocabulary.npy")
@@ -54,10 +53,3 @@ def _check_segment(path: Path, n: int) -> None:
 def _check(sound: bool) -> None:
     if not sound:
         raise IndexDamaged("its numbers do not fit each other")
-
-
-def _is_finite(path: Path) -> bool:
-    array = map_array(path, dimensions=None)
-    if array.dtype.kind != "f" or not array.size:
-        return True
-    return float(array.min()) >= -LARGEST and float(array.max()) <= LARGEST

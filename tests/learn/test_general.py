@@ -19,7 +19,7 @@ from ncs.errors import BadInput, IndexDamaged
 from ncs.index import Index
 from ncs.learn.confidence import likelihood
 from ncs.learn.context_encoder import DIM, ContextEncoder, parameters
-from ncs.learn.general import FOLDER, FORMAT, GeneralHead, GeneralScorer, general_head
+from ncs.learn.general import FOLDER, FORMAT, GeneralHead, GeneralScorer, general_head, verify
 from ncs.learn.translation import FIELD_WEIGHTS
 from ncs.search.hybrid import CHANCE, HybridRanker
 from ncs.search.rankers import load_ranker
@@ -152,6 +152,13 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     ),
     "other words": lambda folder: Vocabulary.of(STEMS[1:]).save(folder),
     "pickled": lambda folder: np.save(folder / "tables.npy", np.array([{}], object), allow_pickle=True),
+    "not a number": lambda folder: np.save(folder / "scales.npy", np.load(folder / "scales.npy") * np.float16("nan")),
+    "infinite context": lambda folder: np.save(
+        folder / "context.npy", np.load(folder / "context.npy") * np.float16("inf")
+    ),
+    "divided by zero": lambda folder: (file := folder / "general.json").write_text(
+        file.read_text().replace('"half": 0.3', '"half": 0')
+    ),
     "cut": lambda folder: os.truncate(folder / "scales.npy", 60),
     "shorter context": lambda folder: np.save(folder / "context.npy", np.load(folder / "context.npy")[1:]),
     "context of other words": lambda folder: np.save(
@@ -168,6 +175,20 @@ def test_a_damaged_or_foreign_head_is_refused_in_one_line(tmp_path: Path, damage
         GeneralHead.load(tmp_path)
     with pytest.raises(BadInput, match="no general head"):
         GeneralHead.load(tmp_path / "nothing")
+
+
+def test_only_the_arrays_and_words_that_were_saved_are_verified(tmp_path: Path) -> None:
+    small_head().save(tmp_path)
+    verify(tmp_path)
+    tables = np.load(tmp_path / "tables.npy")
+    np.save(tmp_path / "tables.npy", tables[:, ::-1])  # it can still be loaded
+    with pytest.raises(IndexDamaged, match="not as it was saved; install ncs again"):
+        verify(tmp_path)
+    np.save(tmp_path / "tables.npy", tables)
+    Vocabulary.of([*STEMS[1:], "zebra"]).save(tmp_path)
+    with pytest.raises(IndexDamaged, match="not as it was saved"):
+        verify(tmp_path)
+    verify(FOLDER)
 
 
 def test_the_head_of_the_package_fits_into_12_mb_of_a_wheel_and_has_a_card(tmp_path: Path) -> None:

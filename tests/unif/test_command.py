@@ -32,11 +32,15 @@ def test_a_head_given_to_a_build_or_added_later_answers_and_outlives_its_folder(
         return invoke("query", "-i", index, *options, query, cwd=folder).stdout
 
     run = folder / "run"
-    assert ncs("build", "src", "-i", "one", "--head", str(run), "-q") == 0
+    built = invoke("build", "src", "-i", "one", "--head", str(run), cwd=folder)
+    why = "its functions make 1 query to judge it by; 10 are needed"
+    assert f"hybrid: weight 0 of the head: {why}" in built.stderr
+    assert f"own head\tweight 0: {why}" in invoke("info", "-i", "one", cwd=folder).stdout
+    assert f"note  hybrid: weight 0 of the head: {why}" in invoke("doctor", "-i", "one", cwd=folder).stdout
     assert ncs("build", "src", "-i", "other", "-q") == 0
     assert ncs("query", "-i", "other", "--ranker", "unif", "open the file") == 2
     added = invoke("build", "-i", "other", "--add", f"unif:head={run}", cwd=folder)
-    assert "40 are needed" in added.stderr  # questions, before the default ranker listens to a head
+    assert "10 are needed" in added.stderr  # questions, before the default ranker listens to a head
     assert hits("one", "close socket") == hits("other", "close socket") != ""
     with Index.load(folder / "one") as index:
         assert index.description.config["rankers"] == [f"unif:head={run}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,11 +18,13 @@ from ncs.extract import extract
 from ncs.index import Index
 from ncs.learn.heads import Head, Tower, tokens_of_words, word_weights
 from ncs.learn.tokenization import BpeTokenizer, StemTokenizer, Tokenizer, WordTokenizer, load_tokenizer, source_words
+from ncs.search.unif import UnifRanker
 from ncs.text.vocabulary import Vocabulary
-from tests.heads import SOURCE, WORDS, head, tower
+from tests.heads import SOURCE, WORDS, head, tower, translation
 from tests.words import table
 from unif.data import learn_bpe, learn_words
 
+Array = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 TEXTS = [
     ["low", "lower", "lowest", "newer", "newest", "wider", "widest", "slow", "slower"],
     ["how", "to", "open", "a", "file", "and", "read", "lines", "of", "it", "lowest", "new"],
@@ -148,6 +151,46 @@ def test_a_missing_head_and_damaged_files_are_reported_in_one_line(tmp_path: Pat
     (tmp_path / "head.json").write_text(json.dumps({**about, "format": 1}))
     with pytest.raises(IndexDamaged, match="from another version of ncs; train it again"):
         Head.load(tmp_path)
+
+
+def rewritten(file: str, change: Callable[[Array], Array]) -> Callable[[Path], object]:
+    def write(folder: Path) -> None:
+        np.save(folder / file, array := change(np.load(folder / file)))
+        about = json.loads((folder / "head.json").read_text())
+        tower, name = file.removesuffix(".npy").split("/")
+        if tower in ("query", "code"):
+            about[tower]["arrays"][name] = array.shape
+        (folder / "head.json").write_text(json.dumps(about))
+
+    return write
+
+
+def said(file: str, old: str, new: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / file).write_text((folder / file).read_text().replace(old, new))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        rewritten("code/table.npy", lambda table: np.where(table == table.max(), np.float32("nan"), table)),
+        rewritten("query/scores.npy", lambda scores: np.full_like(scores, np.inf)),
+        rewritten("query/scores.npy", lambda scores: scores[:-1]),
+        rewritten("translation/asked.npy", lambda weights: weights * np.float32("nan")),
+        said("translation/translation.json", '"half": 0.4', '"half": 0'),
+        said("translation/translation.json", '"power": 3.0', '"power": NaN'),
+        said("head.json", '"bag"', '"selfatt"'),
+        said("head.json", '"bag"', '"mamba"'),
+        said("head.json", '"fields"', '"pictures"'),
+    ],
+)
+def test_a_head_that_cannot_be_computed_with_is_refused_before_an_index_is_made_with_it(
+    tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
+    replace(head(), translation=translation(len(WORDS))).save(tmp_path)
+    assert Head.load(tmp_path).translation is not None
+    damage(tmp_path)
+    with pytest.raises(IndexDamaged, match=r"cannot read the head in .*; train it again"):
+        UnifRanker(head=str(tmp_path)).prepare()
 
 
 def test_a_head_over_the_source_reads_the_code_and_needs_it(tmp_path: Path) -> None:
