@@ -47,7 +47,8 @@ class Explanation(NamedTuple):
     by the word vectors, similarity, the fields of it, idf, shares); names (shared by good candidates: name,
     repositories of candidates that use it, share); title and title_share (words that the file's name says, and what
     that adds); defines (symbols of the query that it defines); general (stems of the query and the stem of the
-    function that stands for each in public code: word, met, share); context (stems of the function, and what each adds
+    function that stands for each in public code: word, met, share); together (what all its words add to that signal
+    as one vector, beside these); context (stems of the function, and what each adds
     to that signal: word, share; the largest first).
     """
 
@@ -90,7 +91,9 @@ def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordReader) -> E
             parts = rescale(np.array(list(heard.values())), own["context"]).tolist()
             pairs = sorted(zip(heard, parts, strict=True), key=lambda pair: -pair[1])
             context = tuple({"word": word, "share": share} for word, share in pairs)
-        hits.append({**hit, **(causes[at] if causes else NO_CAUSES), "general": general, "context": context})
+        together = own.get("general", 0.0) - sum(each["share"] for each in general)
+        heads = {"general": general, "together": together, "context": context}
+        hits.append({**hit, **(causes[at] if causes else NO_CAUSES), **heads})
     query = {
         "words": tuple(dict.fromkeys(words)),
         "grammar": tuple(word for word in dict.fromkeys(tokenize(text)) if word not in content and word not in words),
@@ -265,7 +268,7 @@ MIN_WIDTH, MIN_WORD, MIN_FIELDS = 40, 8, 18
 NAMES = 5
 """Number of shared names shown."""
 LEAST = 0.005
-"""The share from which on another word of public code is shown."""
+"""The share from which on a word of public code is shown."""
 ABOUT = {"similarity": "alike", "idf": "idf"}
 _FILLER = "\0"
 
@@ -306,9 +309,10 @@ def reasons_lines(explanation: Mapping[str, Any], width: int, indent: int = 4) -
         causes.append(f"shared names: {', '.join(users)}{more}")
     if explanation["defines"]:
         causes.append(f"defines {', '.join(explanation['defines'])}")
-    if others := [each for each in explanation["general"] if each["word"] != each["met"] and each["share"] >= LEAST]:
-        said = ", ".join(f"{each['word']} -> {each['met']} {each['share']:.4f}" for each in others)
-        causes.append(f"public code: {said}")
+    if explanation["together"] or explanation["general"]:
+        shown = [each for each in explanation["general"] if each["share"] >= LEAST]
+        links = [f"{' -> '.join(dict.fromkeys((each['word'], each['met'])))} {each['share']:.4f}" for each in shown]
+        causes.append(f"public code: {', '.join([*links, 'all words together'])} {explanation['together']:.4f}")
     if about := [each for each in explanation["context"][:NAMES] if each["share"] >= LEAST]:
         said = ", ".join(f"{each['word']} {each['share']:.4f}" for each in about)
         causes.append(f"it is about {said}")

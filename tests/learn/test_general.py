@@ -21,6 +21,7 @@ from ncs.learn.confidence import likelihood
 from ncs.learn.context_encoder import DIM, ContextEncoder, parameters
 from ncs.learn.general import FOLDER, FORMAT, GeneralHead, GeneralScorer, general_head, verify
 from ncs.learn.translation import FIELD_WEIGHTS
+from ncs.search.explain import reasons_lines
 from ncs.search.hybrid import CHANCE, HybridRanker
 from ncs.search.rankers import load_ranker
 from ncs.text.stems import stem_all
@@ -250,6 +251,9 @@ def test_where_no_word_is_known_words_that_stand_for_them_find_weak_hits(index: 
     first = results.explanation.hits[0]
     assert {name for name, share in first["shares"].items() if share} == {"general", "context"}
     assert ("onlin", "connect") in {(each["word"], each["met"]) for each in first["general"]}
+    line = next(line for line in reasons_lines(first, 200) if "public code" in line)
+    assert "onlin -> connect " in line
+    assert line.endswith(f"all words together {first['together']:.4f}")
     assert index.search("zzqx quuxly") == []
     assert index.search("internet online", language="python") == []
     assert index.search("hide online")[0].document.name == "hideSoftKeyboard"  # a word is known

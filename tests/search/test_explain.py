@@ -82,6 +82,8 @@ def check_adds_up(hit: dict[str, Any]) -> None:
         assert near((name["share"] for name in hit["names"]), shares["consensus"])
         assert -1e-12 <= hit["title_share"] <= shares["file"] + 1e-9
     assert near((word["share"] for word in hit["context"]), shares.get("context", 0.0))
+    assert near((hit["together"], *(word["share"] for word in hit["general"])), shares.get("general", 0.0))
+    assert hit["together"] >= -1e-9
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
