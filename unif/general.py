@@ -26,7 +26,7 @@ from corpora.codesearchnet.repositories import find_repositories
 from corpora.guides import guide_pairs
 from corpora.jsonl import Row
 from corpora.pairs import Pair, write_pairs
-from ncs.errors import SourceError
+from ncs.errors import BadInput, SourceError
 from ncs.learn.context_encoder import ContextEncoder
 from ncs.learn.general import GeneralHead
 from ncs.learn.heads import Head
@@ -43,6 +43,8 @@ ASKED = 4.0
 """How often an epoch draws a written question."""
 EPOCHS_EACH = 10
 """Epochs of the encoder for each epoch of the vectors."""
+NEEDED = {"pairs": "documentation and function in --repositories", "asked": "question and function in --questions"}
+"""Pairs of which there must be some; a project may have no guides, and no two functions of one name."""
 STEMS = 12_000
 """Stems that are kept, the most frequent ones: 4 tables of 128 bytes for each. 23,000 are no better."""
 
@@ -69,8 +71,12 @@ def train(
     rows = list(questions)
     own |= {"asked": pairs.asked(corpus, rows)} if rows else {}
     for name, made in own.items():
-        if not (out / f"{name}.jsonl.gz").is_file():
-            write_pairs(track(held_out.without(made, Counter()), name, unit="pairs"), out / f"{name}.jsonl.gz")
+        path = out / f"{name}.jsonl.gz"
+        if path.is_file():
+            continue
+        if not write_pairs(track(held_out.without(made, Counter()), name, unit="pairs"), path) and name in NEEDED:
+            path.unlink()
+            raise BadInput(f"no pair is left of {NEEDED[name]}; give others")
     own_files = [PairFile(out / f"{name}.jsonl.gz", ASKED if name == "asked" else 1.0) for name in own]
     sources = replace(sources, files=[*own_files, *sources.files])
     trained = train_translation(out / "translation", sources, config, device=device, track=track)

@@ -148,6 +148,9 @@ def make_corpus(
             corpus = {"settings": settings, "rules": settings["rules"], **_make(repositories, out, rules, run, track)}
             _write_json(out / FILE, corpus)
             shutil.rmtree(work)
+    except BadInput:
+        shutil.rmtree(work)  # nothing to resume: of other sources, perhaps named by mistake, OUT may be made
+        raise
     except Timeout:
         raise BadInput(f"another process is making the corpus in {out}; wait for it, or name another folder") from None
     return corpus

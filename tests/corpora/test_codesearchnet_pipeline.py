@@ -178,6 +178,15 @@ def test_repositories_without_an_allowed_licence_are_left_out_unless_any_will_do
 
 
 @pytest.mark.slow
+def test_a_folder_without_repositories_leaves_nothing_that_another_run_stumbles_over(tmp_path: Path) -> None:
+    (tmp_path / "mistyped").mkdir()
+    with pytest.raises(BadInput, match="no function of 0 repositories"):
+        make_corpus([tmp_path / "mistyped"], tmp_path / "corpus", Rules())
+    repository(tmp_path / "repos" / "owner+one", {"LICENSE": MIT, "a.py": PYTHON})
+    corpus = make_corpus([tmp_path / "repos"], tmp_path / "corpus", Rules())
+    assert corpus["repositories"]["read"] == 1
+
+
 def test_the_corpus_is_the_same_for_any_number_of_workers(tmp_path: Path) -> None:
     root = many(tmp_path / "repositories", 5, 20)
     made = [make_corpus([root], tmp_path / f"{n}", EVERYTHING, workers=n) for n in (1, 3)]

@@ -55,13 +55,18 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_recipe_makes_a_head_from_repositories_and_resumes(repositories: Path, tmp_path: Path) -> None:
+def test_the_recipe_makes_a_head_from_repositories_and_resumes(
+    repositories: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run, apart = tmp_path / "run", tmp_path / "apart.jsonl"
     apart.touch()
     asked = {"query": "get rid of an entry", "repo": "owner/r0", "id": "1", "relevant": ["a.py::unlink_record"]}
     elsewhere = {**asked, "repo": "owner/none", "id": "2"}
     (tmp_path / "asked.jsonl").write_text(f"{json.dumps(asked)}\n{json.dumps(elsewhere)}\n")
     command = ["train", "general", "--repositories", str(repositories), "--apart", str(apart), "--out", str(run), "-q"]
+    (tmp_path / "others.jsonl").write_text(f"{json.dumps(elsewhere)}\n")
+    assert main([*command, "--questions", str(tmp_path / "others.jsonl")]) == 2
+    assert "no pair is left of question and function in --questions" in capsys.readouterr().err
     command += ["--questions", str(tmp_path / "asked.jsonl")]
     settings = ["--epochs", "1", "--batch", "32", "--valid", "0.1"]
     assert main([*command, *settings]) == 0
