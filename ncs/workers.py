@@ -173,9 +173,12 @@ _ahead: dict[_Arguments, tuple[BaseProcess, Connection]] = {}
 
 
 def start_ahead(memory: int | None, initialize: Callable[..., object], *arguments: object) -> None:
-    """Start a process now, for Workers with these arguments: it imports while its parent does."""
+    """Start a process now, for Workers with these arguments: it imports while its parent does.
+
+    A process that has limits itself starts none.
+    """
     start = memory, initialize, arguments
-    if start not in _ahead:
+    if start not in _ahead and not multiprocessing.current_process().daemon:
         _ahead[start] = _spawn(start)
 
 
