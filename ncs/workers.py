@@ -141,7 +141,7 @@ class Workers:
     def _start(self, slot: int, last: Connection | None) -> Connection:
         """A new process, ready for tasks; raises what `initialize` raised."""
         self._stop(slot, last)
-        ahead = _ahead.pop(self._start_arguments, None)
+        ahead = _ahead.pop(pickle.dumps(self._start_arguments), None)
         process, ours = ahead if ahead and ahead[0].is_alive() else _spawn(self._start_arguments)
         self._processes[slot] = process
         if self._closed:
@@ -168,8 +168,8 @@ def _answer(connection: Connection, seconds: float | None) -> tuple[bool, Any]:
 
 
 _Arguments = tuple["int | None", "Callable[..., object] | None", tuple[object, ...]]
-_ahead: dict[_Arguments, tuple[BaseProcess, Connection]] = {}
-"""Processes that no Workers have taken yet, by what these start them with."""
+_ahead: dict[bytes, tuple[BaseProcess, Connection]] = {}
+"""Processes that no Workers have taken yet, by the arguments that these start them with, pickled."""
 
 
 def start_ahead(memory: int | None, initialize: Callable[..., object], *arguments: object) -> None:
@@ -178,8 +178,9 @@ def start_ahead(memory: int | None, initialize: Callable[..., object], *argument
     A process that has limits itself starts none.
     """
     start = memory, initialize, arguments
-    if start not in _ahead and not multiprocessing.current_process().daemon:
-        _ahead[start] = _spawn(start)
+    key = pickle.dumps(start)
+    if key not in _ahead and not multiprocessing.current_process().daemon:
+        _ahead[key] = _spawn(start)
 
 
 def import_silently(*modules: str) -> None:

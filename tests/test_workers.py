@@ -93,6 +93,8 @@ def test_a_process_that_was_started_ahead_does_the_tasks_of_workers_with_its_arg
 
     start_ahead(1 << 30, import_silently, "json")
     ahead = {child.pid for child in psutil.Process().children()}
+    with Workers(1, initialize=repr, arguments=({},)) as others:  # not hashable
+        assert others.submit(os.getpid).result() not in ahead
     assert [process_of(module) in ahead for module in ("zlib", "json", "json")] == [False, True, False]
 
 
