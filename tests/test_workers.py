@@ -14,8 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ncs import workers
 from ncs.errors import BadInput
+from ncs.extract.pool import CHUNK_FILES
 from ncs.workers import TaskKilled, Workers, import_silently, start_ahead
+from tests.command import invoke
+from tests.gitrepo import write
 
 pytestmark = pytest.mark.slow
 
@@ -96,6 +100,12 @@ def test_a_process_that_was_started_ahead_does_the_tasks_of_workers_with_its_arg
     with Workers(1, initialize=repr, arguments=({},)) as others:  # not hashable
         assert others.submit(os.getpid).result() not in ahead
     assert [process_of(module) in ahead for module in ("zlib", "json", "json")] == [False, True, False]
+
+
+def test_a_build_reads_files_in_the_process_that_it_started_ahead(tmp_path: Path) -> None:
+    write(tmp_path, {f"a{number}.py": f"def f{number}():\n    pass\n" for number in range(CHUNK_FILES + 1)})
+    assert invoke("build", ".", "--quiet", cwd=tmp_path).returncode == 0
+    assert not workers._ahead
 
 
 def test_a_task_that_lets_no_thread_run_ends_after_its_time_though_the_parent_was_killed() -> None:

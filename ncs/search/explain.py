@@ -48,8 +48,8 @@ class Explanation(NamedTuple):
     repositories of candidates that use it, share); title and title_share (words that the file's name says, and what
     that adds); defines (symbols of the query that it defines); general (stems of the query and the stem of the
     function that stands for each in public code: word, met, share); together (what all its words add to that signal
-    as one vector, beside these); context (stems of the function, and what each adds
-    to that signal: word, share; the largest first).
+    as one vector, beside these); context (stems of the function, and what each adds to that signal: word, share; the
+    largest first).
     """
 
     query: dict[str, Any]
