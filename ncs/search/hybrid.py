@@ -261,7 +261,7 @@ class HybridRanker(Ranker):
             frames = frames if allowed is None else frames[allowed[frames]]
             text = trace.message if len(frames) and trace.message else text
         intent = read_intent(text, facts.languages)
-        if intent.kind == "symbol" and not intent.phrases and (name := self._correct_name(intent)):
+        if intent.kind == "symbol" and intent.symbols and not intent.phrases and (name := self._correct_name(intent)):
             text = text.replace(intent.symbols[0].name, name)
             intent = read_intent(text, facts.languages)
         intent = replace(intent, kind="message", phrases=()) if len(frames) else intent

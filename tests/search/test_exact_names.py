@@ -71,3 +71,7 @@ def test_a_name_that_nothing_is_called_is_read_as_one_of_nearly_its_spelling(
 def test_a_number_a_used_name_and_a_name_among_words_are_read_as_written(index: Index, query: str) -> None:
     analysis = index.results(query, 1).ranking.analysis
     assert analysis is None or analysis.text == query
+
+
+def test_more_names_than_are_looked_up_in_one_word_are_words(index: Index) -> None:
+    assert index.search("write_all,takeIt,getSource,setTarget,readAll", 1)[0].document.name == "write_all"
