@@ -326,18 +326,23 @@ class StorePostings(Postings):
         super().__init__(local.tables, local.statistics, local.live)
         self._candidates = candidates
 
-    def top_rows(self, weights: Mapping[str, float], k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
+    def top_rows(
+        self, weights: Mapping[str, float], k: int, masks: Sequence[Mask | None] = (None,)
+    ) -> list[tuple[Rows, Scores]]:
         """The top rows, as Postings gives them."""
         check_k(k)
         query: dict[int, float] = {}
         for stem, weight in weights.items():
             query[dimension(stem)] = query.get(dimension(stem), 0.0) + weight
-        rows = self._candidates.search("sparse", query, k, allowed) if query else None
-        if rows is None:
-            return super().top_rows(weights, k, allowed=allowed)
-        scores = self.scores(weights, rows)
-        having = scores > 0  # not by another stem of the same dimension
-        return top_rows(rows[having], scores[having], k)
+        best = []
+        for mask in masks:
+            rows = self._candidates.search("sparse", query, k, mask) if query else None
+            if rows is None:
+                return super().top_rows(weights, k, masks)
+            scores = self.scores(weights, rows)
+            having = scores > 0  # not by another stem of the same dimension
+            best.append(top_rows(rows[having], scores[having], k))
+        return best
 
 
 class StoreVectors(Vectors):

@@ -279,21 +279,24 @@ class HybridRanker(Ranker):
         code = allowed if sections is None else both(allowed, ~sections)
         phrases = PhraseSearch(intent.phrases, self._snapshot)
         named = np.concatenate([frames, phrases.rows(postings, code)])
-        pool = self.find_candidates(analysis, max(n, CANDIDATES), named, code)
+        prose = None if sections is None else both(allowed, sections)
+        by_words = postings.top_rows(expansion.counts, max(n, DEPTH), [code] if prose is None else [code, prose])
+        pool = self.find_candidates(analysis, max(n, CANDIDATES), by_words[0][0], named, code)
         ranking, answer = Ranking([], []), -1
         if len(pool.rows):
             ranking = self._score_signals(analysis, pool, frames, phrases)
-        prose = None if sections is None else both(allowed, sections)
         if prose is not None and prose.any():
             best = float(pool.lexical.max(initial=0))
             named = phrases.rows(postings, prose)
-            pool = self.find_candidates(analysis, max(n, SECTIONS), named, prose, dense=not ranking.rows)
+            dense, of_prose = not ranking.rows, by_words[1][0]
+            pool = self.find_candidates(analysis, max(n, SECTIONS), of_prose, named, prose, dense=dense)
             if len(pool.rows):
                 ranking = self._with_sections(ranking, best, analysis, pool, phrases)
                 answer = -1 if asks_where(text) else self._answer(ranking, analysis, prose)
         if parts.general and not (ranking.rows or expansion.counts):
             analysis = replace(analysis, linked=True)
-            rows = np.sort(postings.top_rows(parts.general.linked(intent.words), max(n, CANDIDATES), allowed=code)[0])
+            ((rows, _),) = postings.top_rows(parts.general.linked(intent.words), max(n, CANDIDATES), [code])
+            rows = np.sort(rows)
             if len(rows):
                 nothing = np.zeros(len(rows))
                 pool = Candidates(rows, nothing, nothing, nothing, nothing)
@@ -336,10 +339,19 @@ class HybridRanker(Ranker):
             return "".join(place.qualified_name.rpartition(".")[2] for place in documents.locations(row))
 
     def find_candidates(
-        self, analysis: QueryAnalysis, n: int, named: Rows, allowed: Mask | None, *, dense: bool = True
+        self,
+        analysis: QueryAnalysis,
+        n: int,
+        by_words: Rows,
+        named: Rows,
+        allowed: Mask | None,
+        *,
+        dense: bool = True,
     ) -> Candidates:
         """Candidates by ascending row: the best n by all parts together, definitions of query symbols, and those that
-        are named: the frames of a trace, and what has a phrase. dense=False retrieves by words only.
+        are named: the frames of a trace, and what has a phrase.
+
+        by_words: the best rows by words. dense=False retrieves no others.
         """
         parts, intent, expansion = self.open_parts, analysis.intent, analysis.expansion
         weights, _ = of_kind(self.weights, self.settings, intent.kind)
@@ -349,7 +361,7 @@ class HybridRanker(Ranker):
         head_query = head.query_vector(words) if head else query
         if head and dense:
             near_rows += [row for row, _ in nearest(head.vectors, head_query, depth, allowed=allowed)]
-        best = np.concatenate([postings.top_rows(counts, depth, allowed=allowed)[0], np.array(near_rows, np.int64)])
+        best = np.concatenate([by_words, np.array(near_rows, np.int64)])
         defining = [named, *(parts.facts.definitions.match(symbol, allowed=allowed)[0] for symbol in intent.symbols)]
         rows = distinct(np.concatenate([best, *defining]))
         candidates = Candidates(

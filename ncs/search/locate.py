@@ -201,8 +201,7 @@ class Locator:
     def _by_words(self, text: str) -> Scores:
         """BM25 of every row, [n]."""
         counts = Counter(stem_all(content_words(tokenize(text))[:LONGEST]))
-        weights = {stem: saturated(count) for stem, count in sorted(counts.items())}
-        return np.concatenate([table.all_scores(weights) for table in self._postings.tables])
+        return self._postings.all_scores({stem: saturated(count) for stem, count in counts.items()})
 
     def _file_bm25(self, text: str, rows: Mask) -> Scores:
         """BM25 of whole files: the frequency of a word is the number of their functions that have it."""

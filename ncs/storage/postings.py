@@ -117,13 +117,11 @@ class PostingTable(ArrayTable):
         here = slice(0, 0) if id is None else slice(self.offsets[id], self.offsets[id + 1])
         return self.rows[here], self.impacts[here]
 
-    def all_scores(self, weights: Mapping[str, float]) -> Scores:
-        """The score of every row for stems with these weights; sums are in float64 and in the order of `weights`."""
-        scores = np.zeros(len(self))
+    def add_scores(self, weights: Mapping[str, float], scores: Scores) -> None:
+        """Add the score of every row for stems with these weights to `scores`, float64, in the order of `weights`."""
         for stem, weight in weights.items():
             rows, impacts = self.posting(stem)
             scores[rows] += impacts if weight == 1 else impacts * np.float64(weight)
-        return scores
 
     def scores(self, weights: Mapping[str, float], rows: Rows) -> Scores:
         """The scores of these rows, [len(rows)]."""
@@ -185,25 +183,29 @@ class Postings:
 
         Raises BadInput for k < 1 or a mask that does not fit.
         """
-        return as_pairs(*self.top_rows(weights_of(stem_all(words)), k, allowed=allowed))
+        (best,) = self.top_rows(weights_of(stem_all(words)), k, [allowed])
+        return as_pairs(*best)
 
-    def top_rows(self, weights: Mapping[str, float], k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
-        """The best k rows and their scores for stems with these weights."""
-        check_k(k)
-        if allowed is not None and len(allowed) != len(self):
-            raise BadInput(f"the mask has {len(allowed)} rows, the index {len(self)}; make it for this index")
-        allowed = both(allowed, self.live)
+    def all_scores(self, weights: Mapping[str, float]) -> Scores:
+        """The score of every row, tombstones included, [len(self)]."""
+        scores = np.zeros(len(self))
         weights = dict(sorted(weights.items()))  # sum in stem order, so that word order cannot change a score
-        rows, scores = [], []
         for first, table in zip(self._firsts.tolist(), self.tables, strict=True):
-            own = table.all_scores(weights)
-            is_hit = own > 0
-            if allowed is not None:
-                is_hit &= allowed[first : first + len(own)]
-            at = np.flatnonzero(is_hit)
-            rows.append(at + first)
-            scores.append(own[at])
-        return top_rows(np.concatenate(rows), np.concatenate(scores), k)
+            table.add_scores(weights, scores[first : first + len(table)])
+        return scores
+
+    def top_rows(
+        self, weights: Mapping[str, float], k: int, masks: Sequence[Mask | None] = (None,)
+    ) -> list[tuple[Rows, Scores]]:
+        """For each mask, the best k of its rows and their scores for stems with these weights; None: of all rows."""
+        check_k(k)
+        for mask in masks:
+            if mask is not None and len(mask) != len(self):
+                raise BadInput(f"the mask has {len(mask)} rows, the index {len(self)}; make it for this index")
+        scores = self.all_scores(weights)
+        rows = np.flatnonzero(scores > 0)
+        of_masks = [rows if mask is None else rows[mask[rows]] for mask in (both(mask, self.live) for mask in masks)]
+        return [top_rows(rows, scores[rows], k) for rows in of_masks]
 
     def scores(self, weights: Mapping[str, float], rows: Rows) -> Scores:
         """The scores of these rows, [len(rows)]."""

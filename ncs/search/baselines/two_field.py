@@ -68,7 +68,8 @@ class TwoFieldRanker(Ranker):
     def search(self, text: str, k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
         """The best k rows that have a token of the question in a field, by (-score, row); BadInput for k < 1."""
         terms = [f"{name}:{token}" for token in standard_tokens(text) for name in TEXT_FIELDS]
-        return as_pairs(*self._postings.top_rows(weights_of(terms), k, allowed=allowed))
+        (best,) = self._postings.top_rows(weights_of(terms), k, [allowed])
+        return as_pairs(*best)
 
     def save(self, statistics: Path, segment: Path) -> None:
         self._postings.save(statistics, segment, self.name)
