@@ -253,6 +253,51 @@ class HybridRanker(Ranker):
         check_k(k)
         n = k + 1 if confidences else k  # one more hit, so that the lead of the last one does not depend on k
         parts, facts = self.open_parts, self.open_parts.facts
+        analysis, frames = self._analyze(text, allowed)
+        intent, postings = analysis.intent, parts.lexical.postings
+        sections = facts.file_roles.sections
+        code = allowed if sections is None else both(allowed, ~sections)
+        phrases = PhraseSearch(intent.phrases, self._snapshot)
+        named = np.concatenate([frames, phrases.rows(postings, code)])
+        prose, counts = None if sections is None else both(allowed, sections), analysis.expansion.counts
+        by_words = postings.top_rows(counts, max(n, DEPTH), [code] if prose is None else [code, prose])
+        pool = self.find_candidates(analysis, max(n, CANDIDATES), by_words[0][0], named, code)
+        ranking, answer = Ranking([], []), -1
+        if len(pool.rows):
+            ranking = self._score_signals(analysis, pool, frames, phrases)
+        if prose is not None and prose.any():
+            best = float(pool.lexical.max(initial=0))
+            named = phrases.rows(postings, prose)
+            dense, of_prose = not ranking.rows, by_words[1][0]
+            pool = self.find_candidates(analysis, max(n, SECTIONS), of_prose, named, prose, dense=dense)
+            if len(pool.rows):
+                ranking = self._with_sections(ranking, best, analysis, pool, phrases)
+                answer = -1 if asks_where(analysis.text) else self._answer(ranking, analysis, prose)
+        if parts.general and not (ranking.rows or counts):
+            analysis = replace(analysis, linked=True)
+            ((rows, _),) = postings.top_rows(parts.general.linked(intent.words), max(n, CANDIDATES), [code])
+            rows = np.sort(rows)
+            if len(rows):
+                pool = Candidates(rows, *[np.zeros(len(rows))] * 4)
+                ranking = self._score_signals(analysis, pool, frames, phrases)
+        if ranking.rows:
+            _, settings = of_kind(self.weights, self.settings, intent.kind)
+            ranking = replace(ranking, folded=fold and settings.fold)
+            ranking = _best(ranking, facts, n, factor=settings.saturation, answer=answer)
+        rows = np.array(ranking.rows, np.int64)
+        impacts = {stem: postings.scores({stem: 1.0}, rows) for stem in analysis.idf}
+        added = analysis.expansion.words
+        ranking = replace(ranking, analysis=analysis, words=intent.words, added=added, impacts=impacts)
+        if not confidences:
+            return ranking
+        probabilities = MODEL.probabilities(confidence_features(ranking))
+        if analysis.linked and ranking.rows:
+            probabilities = WEAK * np.array(ranking.scores) / ranking.scores[0]
+        return replace(ranking, confidences=probabilities.tolist()).at(range(min(k, len(rows))))
+
+    def _analyze(self, text: str, allowed: Mask | None) -> tuple[QueryAnalysis, Rows]:
+        """The analysis of a query, and the allowed rows of the functions that its stack trace runs through."""
+        parts, facts = self.open_parts, self.open_parts.facts
         title = self._title(text)
         text = title or text
         trace, frames = read_trace(text), np.zeros(0, np.int64)
@@ -274,45 +319,7 @@ class HybridRanker(Ranker):
         )  # fmt: skip
         intent = intent.corrected(expansion.corrections)
         idf = postings.idf(list(intent.words))
-        analysis = QueryAnalysis(text, intent, expansion, idf, facts.file_roles.count_code(), title)
-        sections = facts.file_roles.sections
-        code = allowed if sections is None else both(allowed, ~sections)
-        phrases = PhraseSearch(intent.phrases, self._snapshot)
-        named = np.concatenate([frames, phrases.rows(postings, code)])
-        prose = None if sections is None else both(allowed, sections)
-        by_words = postings.top_rows(expansion.counts, max(n, DEPTH), [code] if prose is None else [code, prose])
-        pool = self.find_candidates(analysis, max(n, CANDIDATES), by_words[0][0], named, code)
-        ranking, answer = Ranking([], []), -1
-        if len(pool.rows):
-            ranking = self._score_signals(analysis, pool, frames, phrases)
-        if prose is not None and prose.any():
-            best = float(pool.lexical.max(initial=0))
-            named = phrases.rows(postings, prose)
-            dense, of_prose = not ranking.rows, by_words[1][0]
-            pool = self.find_candidates(analysis, max(n, SECTIONS), of_prose, named, prose, dense=dense)
-            if len(pool.rows):
-                ranking = self._with_sections(ranking, best, analysis, pool, phrases)
-                answer = -1 if asks_where(text) else self._answer(ranking, analysis, prose)
-        if parts.general and not (ranking.rows or expansion.counts):
-            analysis = replace(analysis, linked=True)
-            ((rows, _),) = postings.top_rows(parts.general.linked(intent.words), max(n, CANDIDATES), [code])
-            rows = np.sort(rows)
-            if len(rows):
-                nothing = np.zeros(len(rows))
-                pool = Candidates(rows, nothing, nothing, nothing, nothing)
-                ranking = self._score_signals(analysis, pool, frames, phrases)
-        if ranking.rows:
-            ranking = replace(ranking, folded=fold and settings.fold)
-            ranking = _best(ranking, facts, n, factor=settings.saturation, answer=answer)
-        rows = np.array(ranking.rows, np.int64)
-        impacts = {stem: postings.scores({stem: 1.0}, rows) for stem in analysis.idf}
-        ranking = replace(ranking, analysis=analysis, words=intent.words, added=expansion.words, impacts=impacts)
-        if not confidences:
-            return ranking
-        probabilities = MODEL.probabilities(confidence_features(ranking))
-        if analysis.linked and ranking.rows:
-            probabilities = WEAK * np.array(ranking.scores) / ranking.scores[0]
-        return replace(ranking, confidences=probabilities.tolist()).at(range(min(k, len(rows))))
+        return QueryAnalysis(text, intent, expansion, idf, facts.file_roles.count_code(), title), frames
 
     def _title(self, text: str) -> str:
         """The title of a bug report, where there are few projects; "" of all else. Files ranked by whole reports have
@@ -405,52 +412,39 @@ class HybridRanker(Ranker):
         name, tokens = signals.name_overlap(words, stems, rows, idf, spellings), tokenize(analysis.text)
         name = np.maximum(name, signals.declared_overlap(facts.definitions, intent, rows, idf))
         directed = name + signals.DIRECTION * signals.name_direction(words, stems, rows, tokens)
+        definition = signals.definition_scores(facts.definitions, intent, rows, inside)
         features = {
             "meaning": np.maximum(pool.meaning, 0.0),
             "name": name,
-            "definition": signals.definition_scores(facts.definitions, intent, rows, inside),
+            "definition": definition,
             "constructor": signals.are_constructors(facts.definitions, intent, rows),
         }
-        general_weight = weights.general * max(0.0, 1 - best / max(sum(idf.values()), 1e-9))
-        if parts.general:
-            general_weight *= parts.general.known_share(idf) * (1 - consensus.gate / 2)
-            scores = parts.general.scores(intent.words, rows)
-            features["general"] = np.maximum(scores - CHANCE, 0.0)
         titles = weights.title * files.title_match(idf, rows)
         beside = weights.neighbours * signals.file_support(files.files_of(rows), base)
         roles = files.roles_of(rows)
         on_trace = signals.frame_scores(frames, rows)
-        verbatim = np.zeros(len(rows))
-        is_message = intent.kind == "message"
-        in_pairs = is_message or complains(analysis.text)
-        least = signals.MIN_COMPLAINT if in_pairs else signals.MIN_UNMARKED
-        if intent.kind in ("message", "how-to", "keywords") and len(tokens) >= least:
-            token_idf = parts.lexical.postings.idf(tokens)
-            given = message_values(analysis.text)
-            pairs = zip(tokens, stem_all(tokens), strict=True)
-            token_weights = [0.0 if token in given else token_idf[stem] for token, stem in pairs]
-            value = signals.VALUE if is_message else 0
-            verbatim = signals.verbatim(words, rows, tokens, token_weights, value, in_pairs=in_pairs)
-            verbatim *= roles != TEST
-            if not is_message:
-                verbatim *= inside * (verbatim >= signals.MOSTLY)
         features["phrases"] = phrases.shares(rows)
-        verbatim = np.maximum(verbatim, PHRASE * features["phrases"])
+        in_literals = self._literal_scores(analysis, tokens, rows, inside) * (roles != TEST)
+        verbatim = np.maximum(in_literals, PHRASE * features["phrases"])
         near = signals.proximity(words, stems, rows, stem_all(intent.words), idf)
         values = {
             "lexical": (pool.lexical - pool.spelling) / best,
             "spelling": pool.spelling / best,
             "meaning": weights.meaning * features["meaning"],
-            **(
-                {"general": general_weight * features["general"], "context": np.zeros(len(rows))}
-                if parts.general
-                else {}
-            ),
-            **({"learnt": weights.head * pool.head} if parts.head else {}),
+        }
+        general_weight = 0.0
+        if parts.general:
+            general_weight = weights.general * max(0.0, 1 - best / max(sum(idf.values()), 1e-9))
+            general_weight *= parts.general.known_share(idf) * (1 - consensus.gate / 2)
+            features["general"] = np.maximum(parts.general.scores(intent.words, rows) - CHANCE, 0.0)
+            values |= {"general": general_weight * features["general"], "context": np.zeros(len(rows))}
+        if parts.head:
+            values["learnt"] = weights.head * pool.head
+        values |= {
             "consensus": weights.consensus * consensus.gate * consensus.scores(facts.uses, rows),
             "file": inside * (titles + beside),
             "name": weights.naming * (signals.ELSEWHERE + (1 - signals.ELSEWHERE) * inside) * directed,
-            "definition": weights.definition * features["definition"],
+            "definition": weights.definition * definition,
             "proximity": settings.proximity * inside * near,
             "verbatim": settings.verbatim * verbatim,
             "frame": settings.frame * on_trace,
@@ -458,14 +452,14 @@ class HybridRanker(Ranker):
         features["own"] = sum((value for name, value in values.items() if name not in OTHERS), inside * titles)
         outlines, thin = files.outlines_of(rows), signals.thin_bodies(words, rows)
         role = 1 - (1 - settings.role) * (1 + inside) / 2
-        defining = features["definition"] >= 1
-        own = (roles == SOURCE) & (features["definition"] >= FOLDED)  # what the product calls so, in any style
-        asked, of_no_role = (on_trace > 0) | defining, (on_trace > 0) | (own if own.any() else defining)
-        features["certain"] = np.minimum(1.0, np.maximum.reduce([features["definition"], verbatim, on_trace]))
-        certain = asked | (verbatim > 0) | (files.files_of(rows) < 0)
+        features["certain"] = np.minimum(1.0, np.maximum.reduce([definition, verbatim, on_trace]))
+        of_any_length = (on_trace > 0) | (definition >= 1) | (verbatim > 0) | (files.files_of(rows) < 0)
+        in_product = (roles == SOURCE) & (definition >= FOLDED)
+        of_any_role = (on_trace > 0) | (in_product if in_product.any() else definition >= 1)
+        lengths = words.lengths(rows).sum(axis=1)
         factors = {
-            "length": np.where(certain, 1.0, signals.length_factors(words.lengths(rows).sum(axis=1), inside, name)),
-            "role": np.where(of_no_role, 1.0, signals.role_factors(roles, intent.words, role)),
+            "length": np.where(of_any_length, 1.0, signals.length_factors(lengths, inside, name)),
+            "role": np.where(of_any_role, 1.0, signals.role_factors(roles, intent.words, role)),
             "outline": np.where(outlines, 1 - (1 - settings.outline) * (1 - inside), 1.0),
             "body": signals.body_factors(thin & ~outlines, inside, directed, settings.body),
             "quality": signals.quality_factors(words, stems, rows, thin, settings.unfinished),
@@ -477,6 +471,20 @@ class HybridRanker(Ranker):
             contexts = parts.general.contexts(intent.words, rows[leading])
             values["context"][leading] = weight * (contexts - contexts.min(initial=1))
         return ranking
+
+    def _literal_scores(self, analysis: QueryAnalysis, tokens: list[str], rows: Rows, inside: float) -> Scores:
+        """The share of a message that is in each row's literals, [len(rows)]; tokens: of the message."""
+        is_message = analysis.intent.kind == "message"
+        in_pairs = is_message or complains(analysis.text)
+        least = signals.MIN_COMPLAINT if in_pairs else signals.MIN_UNMARKED
+        if analysis.intent.kind not in ("message", "how-to", "keywords") or len(tokens) < least:
+            return np.zeros(len(rows))
+        idf, values = self.open_parts.lexical.postings.idf(tokens), message_values(analysis.text)
+        pairs = zip(tokens, stem_all(tokens), strict=True)
+        weights = [0.0 if token in values else idf[stem] for token, stem in pairs]
+        most_between = signals.VALUE if is_message else 0
+        shares = signals.verbatim(self._facts.words, rows, tokens, weights, most_between, in_pairs=in_pairs)
+        return shares if is_message else shares * inside * (shares >= signals.MOSTLY)
 
     def _with_sections(
         self, ranking: Ranking, best: float, analysis: QueryAnalysis, pool: Candidates, phrases: PhraseSearch
