@@ -9,11 +9,10 @@ that is no keyword. Every other token n (a name, a literal) gives these features
     (n, next token)                      what follows in source order
     (use, next use)                      for a variable: its place here and at its next use, as (i, label)
 
-A local variable is a name that the piece declares, as a local or a parameter. A name that it only uses may be a field
-or a variable of code outside, and keeps its spelling.
+A local variable is a local or parameter that the piece declares; other names keep their spelling.
 
-tree-sitter grammars use similar names, so one set of patterns fits most; a language that differs, or whose fragments
-parse only inside a wrapper, has a row in SYNTAX.
+tree-sitter grammars use similar names, so one set of patterns fits most; a language whose fragments need a wrapper or
+other treatment has a row in SYNTAX.
 """
 
 from __future__ import annotations
@@ -39,10 +38,8 @@ Features = Mapping[Feature, int]
 
 
 def features(code: str | bytes, language: str) -> Features:
-    """The multiset of features of statements, members or a whole file, whatever parses with fewest errors.
-
-    Invalid code has few features but never raises. Raises BadInput for a language without a grammar.
-    """
+    """The multiset of features of statements, members or a whole file, whichever parses with fewest errors; few for
+    invalid code. Raises BadInput for a language without a grammar."""
     parsed = parse(code.encode(errors="replace") if isinstance(code, str) else code, language)
     tokens = _tokens(parsed)
     owners = [token.owner() for token in tokens]
@@ -70,7 +67,7 @@ def similarity(function: Features, answer: Features) -> float:
 
 
 def resemblance(one: Features, other: Features) -> float:
-    """The features that both have, as a share of those that either has, as multisets (Jaccard); 0 where both are empty.
+    """The Jaccard similarity of two multisets; 0 if both are empty.
 
     >>> resemblance(features("a.close(); b.open();", "java"), features("a.close();", "java"))
     0.3684210526315789
@@ -97,9 +94,8 @@ _SELECTORS = frozenset({".", "->", "::", "?.", "?->", "&.", "!!."})
 """Member-access operators; `->` of a lambda does not count."""
 _WITHIN = frozenset({None, "name", "pattern", "left", "declarator", "bound_identifier"})
 """Fields whose names are declared if the enclosing part is."""
-
 MAX_SCOPES = 64
-"""Scopes around a name in which its declaration is sought."""
+"""Scopes around a name in which its declaration is searched."""
 
 
 class Scope:
@@ -214,7 +210,7 @@ def _children(node: Node) -> Iterator[tuple[Node, str | None]]:
 
 
 def _is_ignored(node: Node) -> bool:
-    """Whether a node is a quote, or a string statement (documentation)."""
+    """Whether a node is a quote or a docstring."""
     if node.type == "expression_statement" and node.child_count == 1:
         return is_a("string", node.children[0].type)
     return is_a("nothing", node.type)
@@ -338,7 +334,7 @@ _TAG = re.compile(
 
 
 class Parsed(NamedTuple):
-    """A syntax tree, and the byte range of the code without its wrapper."""
+    """A syntax tree, and the byte range of the code inside its wrapper."""
 
     root: Node
     start: int
@@ -352,11 +348,10 @@ class Parsed(NamedTuple):
 
 
 def parse(code: bytes, language: str) -> Parsed:
-    """The parse with fewest errors, of the code alone and inside each of its language's wrappers; ties go to the first.
+    """The parse with fewest errors, of the code alone and inside each wrapper of its language; ties go to the first.
 
-    Removes an ellipsis in place of code, XML tags where they are not syntax, and the common indent where it is.
-    Raises BadInput for an unknown language, MissingExtra for one whose grammar is not installed, SourceError for code
-    that takes too long.
+    Raises BadInput for an unknown language, MissingExtra for a missing grammar, SourceError for code that takes too
+    long.
     """
     from ncs.extract import treesitter
 
@@ -375,6 +370,7 @@ def parse(code: bytes, language: str) -> Parsed:
 
 
 def _cleaned(code: bytes, syntax: Syntax) -> bytes:
+    """The code without ellipses in place of code, XML tags that are no syntax, and the common indent if it is."""
     if not syntax.markup:
         for opening, closing in ((b"<!--", b"-->"), (b"<?xml", b">")):
             code = blank_openings(code, opening, closing, b"<" + b" " * (len(opening) - 1))
@@ -385,7 +381,7 @@ def _cleaned(code: bytes, syntax: Syntax) -> bytes:
 
 
 def _errors(root: Node) -> int:
-    """The size of errors: bytes that do not parse, plus one per missing token or error node."""
+    """The number of bytes that do not parse, plus one per missing token or error node."""
     if not root.has_error:
         return 0
     errors, stack = 0, [root]

@@ -21,6 +21,7 @@ from ncs.text.tokens import content_words, tokenize
 from ncs.types import FIELDS, NCS_FIELDS, Field
 
 if TYPE_CHECKING:
+    from ncs.learn.general import GeneralScorer
     from ncs.learn.tfidf import TfidfEncoder
     from ncs.search.rankers import Ranker
     from ncs.search.ranking import Internals, QueryAnalysis, Ranking
@@ -34,22 +35,19 @@ DIGITS = 6
 
 
 class Explanation(NamedTuple):
-    """query: how the query was analyzed. hits: why each hit has its score, in order.
+    """query: how the query was analyzed. hits: the score of each hit, in order.
 
-    Keys of the query: words (searched for), grammar and languages (words left out: stop words, and languages
-    that nearly every document is in), added (words the ranker added), symbols (whose definitions are searched), kind
-    (of query) and gates: number of candidates that vote in the consensus, the repositories of these, their effective
-    number; support (repositories that use each leading name, on average), and the factors of the consensus and the
-    file signal.
+    Keys of the query: words (searched for), grammar (its stop words), languages (names of languages that nearly every
+    document is in, left out), added (words the ranker added), symbols (whose definitions are searched), kind (of query)
+    and gates: number of candidates that vote in the consensus, their repositories, the effective number of these;
+    support (mean number of repositories that use a leading name), and the weights of the consensus and the file signal.
 
-    Keys of a hit: score; shares (signal -> what it adds to the score, factors multiplied in; None where the ranker
-    does not say); factors; words (of the query: word, met, the document's word of its stem, or else the nearest one
-    by the word vectors, similarity, the fields of it, idf, shares); names (shared by good candidates: name,
-    repositories of candidates that use it, share); title and title_share (words that the file's name says, and what
-    that adds); defines (symbols of the query that it defines); general (stems of the query and the stem of the
-    function that stands for each in public code: word, met, share); together (what all its words add to that signal
-    as one vector, beside these); context (stems of the function, and what each adds to that signal: word, share; the
-    largest first).
+    Keys of a hit: score; shares (signal -> its part of the score, factors multiplied in; None without signals);
+    factors; words (of the query: word, met: the document's word of its stem, else the nearest by word vectors,
+    similarity, fields, idf, shares); names (shared by good candidates: name, repositories that use it, share); title
+    and title_share (words of the file's name, and their share); defines (symbols of the query that it defines);
+    general (word, met: the stem of the function that stands for it in public code, share); together (the rest of that
+    signal, of all words as one vector); context (stems of the function: word, share; the largest first).
     """
 
     query: dict[str, Any]
@@ -72,28 +70,15 @@ def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordReader) -> E
         causes = _causes(evidence, analysis, facts, rows, internals.title * factor, shares)
     hits = []
     for at, (row, score) in enumerate(ranking.hits):
-        own = {name: float(values[at]) for name, values in shares.items()}
-        parts = {name: rescale(values[:, at], own[name]).tolist() for name, values in by_word.items()}
+        of_hit = {name: float(values[at]) for name, values in shares.items()}
+        parts = {name: rescale(values[:, at], of_hit[name]).tolist() for name, values in by_word.items()}
         entries = match_words(words, table, row, internals.encoder)
         for i, (stem, entry) in enumerate(zip(stems, entries, strict=True)):
             entry |= {"idf": idf.get(stem), "shares": {name: values[i] for name, values in parts.items()}}
         factors = {name: float(values[at]) for name, values in ranking.factors.items()}
-        hit = {"score": score, "shares": own or None, "factors": factors, "words": tuple(entries)}
-        general: tuple[dict[str, Any], ...] = ()
-        if internals.general and own.get("general"):
-            said = intent.words if intent else words
-            scale = own["general"] / float(internals.general.scores(said, rows[at : at + 1])[0])
-            (matches,) = internals.general.explain(said, rows[at : at + 1])
-            general = tuple({"word": each.query, "met": each.code, "share": scale * each.share} for each in matches)
-        context: tuple[dict[str, Any], ...] = ()
-        if internals.general and intent and own.get("context"):
-            heard = internals.general.explain_context(intent.words, row)
-            parts = rescale(np.array(list(heard.values())), own["context"]).tolist()
-            pairs = sorted(zip(heard, parts, strict=True), key=lambda pair: -pair[1])
-            context = tuple({"word": word, "share": share} for word, share in pairs)
-        together = own.get("general", 0.0) - sum(each["share"] for each in general)
-        heads = {"general": general, "together": together, "context": context}
-        hits.append({**hit, **(causes[at] if causes else NO_CAUSES), **heads})
+        hit = {"score": score, "shares": of_hit or None, "factors": factors, "words": tuple(entries)}
+        head = _head_words(internals.general, words, row, of_hit)
+        hits.append({**hit, **(causes[at] if causes else NO_CAUSES), **head})
     query = {
         "words": tuple(dict.fromkeys(words)),
         "grammar": tuple(word for word in dict.fromkeys(tokenize(text)) if word not in content and word not in words),
@@ -104,6 +89,25 @@ def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordReader) -> E
         "gates": _gates(evidence, facts) if evidence and facts else None,
     }
     return Explanation(query, hits)
+
+
+def _head_words(
+    head: GeneralScorer | None, words: Sequence[str], row: int, shares: Mapping[str, float]
+) -> dict[str, Any]:
+    """The keys general, together and context of a hit; shares: of its signals."""
+    general, context, share = list[dict[str, Any]](), list[dict[str, Any]](), shares.get("general", 0.0)
+    if head and share:
+        rows = np.array([row])
+        scale = share / float(head.scores(words, rows)[0])
+        (matches,) = head.explain(words, rows)
+        general = [{"word": each.query, "met": each.code, "share": scale * each.share} for each in matches]
+    if head and (of_context := shares.get("context")):
+        cosines = head.explain_context(words, row)
+        parts = rescale(np.array(list(cosines.values())), of_context).tolist()
+        pairs = sorted(zip(cosines, parts, strict=True), key=lambda pair: -pair[1])
+        context = [{"word": word, "share": part} for word, part in pairs]
+    together = share - sum(each["share"] for each in general)
+    return {"general": tuple(general), "together": together, "context": tuple(context)}
 
 
 def _gates(evidence: Evidence, facts: DocumentFacts) -> dict[str, Any]:
@@ -130,10 +134,7 @@ def _causes(
     title: Scores,
     shares: Mapping[str, Scores],
 ) -> list[dict[str, Any]]:
-    """The causes of the default ranker's signals for each hit: shared names, file names, definitions.
-
-    title: the weight of a file's name for each hit. shares: of the signals.
-    """
+    """For each hit its shared names, words of the file's name and definitions. title: weight of that name, [hits]."""
     names, roles, symbols = _shared_names(evidence, facts), facts.file_roles, analysis.intent.symbols
     words = first_words(analysis.intent.words)
     in_title = {word: roles.title_match({stem: 1.0}, rows) > 0 for stem, word in words.items()}
@@ -172,7 +173,7 @@ def _spelling(symbol: Symbol) -> str:
 
 
 def _word_scores(words: Sequence[str], ranking: Ranking, internals: Internals, rows: Rows) -> dict[str, Scores]:
-    """Signal -> what each stem of the query adds to it before weights, [stems, hits]; of signals made of words."""
+    """Signal -> scores by stem of the query before weights, [stems, hits]; lexical and meaning."""
     stems, scores = list(first_words(words)), {}
     if internals.postings and "lexical" in ranking.signals:
         terms = [term for term in internals.postings.terms(words) if term.documents]
@@ -184,7 +185,6 @@ def _word_scores(words: Sequence[str], ranking: Ranking, internals: Internals, r
             lexical[stems.index(stem)] = counts[stem] * internals.postings.scores({stem: 1.0}, rows)
         scores["lexical"] = lexical
     if internals.encoder and internals.vectors and "meaning" in ranking.signals:
-        # a query's vector is a normalized sum over its words: each word's part has a product with the document's vector
         encoded, parts = query_parts(" ".join(words), internals.encoder)
         scores["meaning"] = np.zeros((len(stems), len(rows)))
         for stem, part in zip(stem_all(encoded), parts, strict=True):
@@ -195,11 +195,7 @@ def _word_scores(words: Sequence[str], ranking: Ranking, internals: Internals, r
 def match_words(
     words: Sequence[str], table: WordReader, row: int, encoder: TfidfEncoder | None = None
 ) -> list[dict[str, Any]]:
-    """For each stem of the query: word, met, similarity and fields.
-
-    met: the row's word of this stem, with similarity 1; else the nearest one by the encoder's word vectors, with its
-    cosine; None without a vector.
-    """
+    """For each stem of the query: word, met, similarity (1, or a cosine) and fields, as in `Explanation`."""
     fields: dict[int, list[Field]] = {}
     for field in FIELDS:
         for id in dict.fromkeys(table.ids_of(row, field).tolist()):
@@ -254,13 +250,11 @@ def rescale(parts: Scores, total: float) -> Scores:
     >>> rescale(np.array([0.5, -0.25]), 0.0).tolist()
     [0.0, 0.0]
     """
-    size = float(np.abs(parts).sum())
-    if not total or not size:
+    if not total or not parts.any():
         return np.zeros(len(parts))
     parts_total = float(parts.sum())
     scaled = parts * (total / parts_total) if parts_total * total > 0 else parts
-    size = float(np.abs(scaled).sum())
-    return scaled + (total - float(scaled.sum())) * np.abs(scaled) / size
+    return scaled + (total - float(scaled.sum())) * np.abs(scaled) / float(np.abs(scaled).sum())
 
 
 MIN_WIDTH, MIN_WORD, MIN_FIELDS = 40, 8, 18
@@ -292,7 +286,7 @@ def query_lines(answer: Mapping[str, Any], width: int) -> list[str]:
 
 
 def reasons_lines(explanation: Mapping[str, Any], width: int, indent: int = 4) -> list[str]:
-    """Lines about one hit: the sum of its signals, one line per word, and the causes of the other signals."""
+    """Lines about one hit: the sum of its signals, a table of words, and the causes of the other signals."""
     margin, width = " " * indent, max(width, MIN_WIDTH)
     lines: list[str] = []
     if explanation["shares"] is not None:
@@ -322,10 +316,8 @@ def reasons_lines(explanation: Mapping[str, Any], width: int, indent: int = 4) -
 
 
 def _words(words: Sequence[Mapping[str, Any]], width: int) -> list[str]:
-    """A table: the word, the matching word of the document, their similarity, its shares, and the fields.
-
-    If it is too wide, fields get their own line, then similarity and idf are dropped, then words are shortened.
-    """
+    """A table of words. If it is too wide, fields get their own line, then similarity and idf are dropped, then words
+    are shortened."""
     if not words:
         return []
     about = [name for name in ABOUT if any(each[name] is not None for each in words)]
@@ -373,11 +365,6 @@ def _wrapped(text: str, width: int, first: str, rest: str) -> list[str]:
     """Lines of at most `width` columns; textwrap counts characters, so wide ones are followed by a filler."""
     wide = {character for character in text + first + rest if columns_of(character) == 2}
     filled = {ord(character): character + _FILLER for character in wide}
-    lines = textwrap.wrap(
-        text.translate(filled),
-        width,
-        initial_indent=first.translate(filled),
-        subsequent_indent=rest,
-        break_on_hyphens=False,
-    )
+    indents: dict[str, Any] = {"initial_indent": first.translate(filled), "subsequent_indent": rest}
+    lines = textwrap.wrap(text.translate(filled), width, break_on_hyphens=False, **indents)
     return [line.replace(_FILLER, "") for line in lines]

@@ -31,12 +31,10 @@ class Feedback:
 def read_feedback(path: Path, documents: Documents, *, qrels: Path | None = None) -> list[Feedback]:
     """One Feedback per query, in the order of the file; lines of the same query are merged.
 
-    path: lines of a query, a tab, and its function: an id, path:line or a qualified name; further tabs, further
-    functions. With qrels (TREC: query id, 0, document, grade; grades over 0 count), lines of a query id, a tab and
-    the query. Lines of `# down`, a tab, and a line as above name functions that do not answer it, and so do grades
-    of 0; a later judgment of the same function replaces an earlier one. Other comments and empty lines are skipped,
-    and so are negative judgments of functions that no longer exist. Raises BadInput, with file and line, for invalid
-    lines and unknown functions.
+    path: lines of a query, a tab, and its functions, separated by tabs: ids, path:line or qualified names; after
+    `# down` and a tab, a wrong function. With qrels (TREC: query id, 0, document, grade; 0: wrong) lines of a query id,
+    a tab and the query. The last judgment of a function counts. Other comments, empty lines, and wrong functions that
+    no longer exist are skipped. Raises BadInput, with file and line, for invalid lines and unknown functions.
     """
     finder = _Finder(documents)
     judgments = _with_qrels(path, qrels, finder) if qrels else _judgments(path, finder)

@@ -1,8 +1,7 @@
-"""Highlighting: the query's words in a hit, their offsets in its code, and the lines that every display shows.
+"""Highlighting: the query's words in a hit, their offsets in its code, and the excerpt that displays show.
 
-An excerpt has the line of the signature, then lines that a trace or a message names, then for each word of the query,
-the rarest first, a line that has it; only then further lines. A word's line is one of code where there is any, else of
-a comment or docstring.
+An excerpt has the signature, then lines named by a trace or a message, then for each word of the query, the rarest
+first, a line with it, of code rather than of a comment; then further lines.
 """
 
 from __future__ import annotations
@@ -19,14 +18,13 @@ from ncs.text.tokens import content_words, field_tokens, literal_tokens, spans, 
 from ncs.types import Document
 
 EXCERPT_LINES, FEW = 14, 5
-"""Lines of an excerpt, at most. Where fewer than FEW have words of the query, as in a class called so, the first lines
-of code are shown."""
+"""Most lines of an excerpt. With fewer than FEW lines, the first lines of code are added."""
 MAX_MARKED = 100_000
-"""Characters of code in which words are sought."""
+"""Characters of code in which words are searched."""
 NAME_LINES = 12
-"""Lines of a function in which its name is looked for."""
+"""Lines of a function in which its name is searched."""
 BEFORE_NAME = ("@", "#", "[", "//", "/*", "*", "--")
-"""The beginnings of lines that precede a definition."""
+"""The beginnings of decorators and comments before a definition."""
 _HASH = "python ruby bash elixir php perl r julia yaml toml make dockerfile cmake powershell"
 _DASH = "lua haskell sql"
 """Languages whose comments begin with `#` and `--`."""
@@ -94,8 +92,8 @@ def excerpt(
 ) -> list[tuple[int, int]]:
     """The lines of a function or class to show: ranges of 0-based lines of its code, ends excluded.
 
-    name: whose line is the signature. weights: of stems of the query. first: lines that are shown before those of
-    words. At most EXCERPT_LINES; what is only slightly longer is shown whole.
+    weights: of stems of the query. first: lines preferred to those of words. At most EXCERPT_LINES; code that is only
+    slightly longer is shown whole.
     """
     lines = code.rstrip("\n").split("\n")
     content = whole(code)
@@ -130,7 +128,7 @@ def excerpt(
 
 
 def whole(code: str) -> list[tuple[int, int]]:
-    """The lines of a function or class as ranges, without the empty lines in place of what an outline leaves out.
+    """The lines of a function or class as ranges, without long runs of empty lines (omissions of an outline).
 
     >>> whole("class A:\\n  def f() ...\\n\\n\\n  x = 1\\n\\n  y = 2\\n")
     [(0, 2), (4, 7)]
@@ -142,7 +140,7 @@ def whole(code: str) -> list[tuple[int, int]]:
 def _words_of_lines(
     code: str, language: str, stems: Collection[str]
 ) -> tuple[dict[int, set[str]], dict[int, set[str]], set[int]]:
-    """Line -> stems that it has in code, and in comments; the lines that are only comment."""
+    """line -> stems in code; line -> stems in comments; the lines that are only comment."""
     code = code[:MAX_MARKED]
     starts, blanked = line_starts(code), _without_comments(code, language)
     in_code: dict[int, set[str]] = {}
@@ -157,7 +155,7 @@ def _words_of_lines(
 
 
 def _without_comments(code: str, language: str) -> str:
-    """The code with blanks in place of comments and docstrings: a guess, which decides only which lines are shown."""
+    """The code with comments and docstrings blanked, approximately: it only decides which lines are shown."""
     sign = "#" if language in _HASH.split() else "--" if language in _DASH.split() else "//"
     blocks = {"lua": r"--\[\[.*?(?:\]\]|\Z)", "haskell": r"\{-.*?(?:-\}|\Z)", "ruby": r"(?m:^=begin).*?(?:\n=end|\Z)"}
     block = blocks.get(language, r"/\*.*?(?:\*/|\Z)")
@@ -173,7 +171,7 @@ def _without_comments(code: str, language: str) -> str:
 
 
 def message_lines(code: str, message: str) -> list[int]:
-    """The 0-based lines with the literals of a message, those with most of its words first; values may stand in it.
+    """The 0-based lines with literals of a message, those with most of its words first.
 
     >>> message_lines('f(x)\\nthrow("no file " + x + " in %s\\\\n")', "no file a.txt in src")
     [1]
@@ -192,7 +190,7 @@ def message_lines(code: str, message: str) -> list[int]:
 
 
 def name_position(lines: Sequence[str], name: str) -> tuple[int, int]:
-    """Line and column, from 0, of a name in its definition, not in a decorator or comment before it; else the start.
+    """0-based line and column of a name in its definition, after decorators and comments; else of the first word.
 
     >>> name_position(['@of("dock")', "  def dock():"], "dock")
     (1, 6)
@@ -226,7 +224,7 @@ def marked_lines(code: str, marks: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def around(marked: Sequence[int], lines: int, before: int, after: int) -> list[tuple[int, int]]:
-    """The first line, and the lines from so many before to so many after each marked one, as ranges.
+    """The first line, and `before` and `after` lines around each marked one, as ranges.
 
     >>> around([5, 9], 10, 0, 2)
     [(0, 1), (5, 10)]
@@ -236,15 +234,13 @@ def around(marked: Sequence[int], lines: int, before: int, after: int) -> list[t
 
 
 def has_file_lines(hit: Mapping[str, Any]) -> bool:
-    """Whether the lines of a hit's code are those of its file, so that they can be numbered; those of an index that an
-    older version built may not be.
-    """
+    """Whether the lines of a hit's code are those of its file, so that they can be numbered; not in older indexes."""
     code, lines = str(hit["code"]), int(hit["end_line"] - hit["start_line"])
     return code.count("\n") == lines
 
 
 def _ranges(lines: Sequence[int]) -> list[tuple[int, int]]:
-    """Sorted lines as ranges; a gap of one line is closed, as an ellipsis would be no shorter."""
+    """Sorted lines as ranges; gaps of one line are closed, as an ellipsis would be no shorter."""
     ranges = [(lines[0], lines[0] + 1)]
     for line in lines[1:]:
         start, end = ranges[-1]

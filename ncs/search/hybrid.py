@@ -7,27 +7,24 @@ same file:
     spelling    BM25 of other spellings of the query's words
     meaning     cosine to the query, if positive
     general     words that stand for the query's in public code (ncs.learn.general), beyond CHANCE, times two shares of
-                the query by idf: what the best document by words does not have (the better a corpus meets the words,
-                the less it needs others), and what the head knows; half of it where consensus is believed
-    context     cosine of the query to what the words of a function are about (ncs.learn.context_encoder), beyond the
-                lowest, times the weight of `general`, for the LEADING candidates where no literal has the query
-    learnt      z-score by the index's own learned head, if positive, where it has one (ncs.search.unif)
+                the query by idf: what the best document by words does not have, and what the head knows; times
+                1 - half of the gate of consensus
+    context     cosine of query and function in context (ncs.learn.context_encoder), beyond the lowest, times the weight
+                of `general`, for the LEADING candidates, unless a literal has the query
+    learnt      z-score by the index's own learned head, if positive (ncs.search.unif)
     name        overlap of its name and the query
     definition  it defines a symbol of the query
     proximity   words that are neighbors in the query are near each other in it
-    consensus   it uses the names that many good candidates of many repositories use
+    consensus   it uses names that many good candidates of many repositories use
     file        its file is named like the query, and has other good candidates
-    verbatim    words of a message that are in its literals, in the same order; far more for the quoted phrases that it
-                has (ncs.search.phrases)
-    frame       a stack trace runs through it, the innermost function first
+    verbatim    words of a message in its literals, in the same order; PHRASE for the quoted phrases that it has
+    frame       it is a frame of the stack trace, the innermost first
 
-Proximity and file count by 1 / the effective number of repositories among the candidates, consensus by a gate that
-opens with that number and with the share of candidates that fit. The candidates decide, not a setting. Signals are in
-ncs.search.signals.
+Proximity and file are weighted by `inside`, consensus by its gate (ncs.search.signals).
 
-Sections of prose have candidates of their own, so that none takes the place of code, and are no evidence for code.
-Their scores are on its scale: `lexical` is BM25 divided by that of the best code, 1 at most. Unless a query asks for
-documents, they stand back by the factor `section`, but for one that answers the question: it has the place PLACE.
+Sections of prose have candidates of their own and are no evidence for code. Their `lexical` is BM25 divided by that of
+the best code, 1 at most. The factor `section` ranks them behind code unless the query asks for documents; one that
+answers the question is raised to PLACE.
 """
 
 from __future__ import annotations
@@ -91,23 +88,22 @@ CANDIDATES = 200
 SECTIONS = 50
 """Sections of prose among them; beside code they are retrieved by words only."""
 PLACE = 3
-"""The place, from 1, that is reserved for a section that answers the question (`_answer`)."""
+"""The rank of a section that answers the question (`_answer`)."""
 ANSWERS, NEAR, FEW = 0.5, 0.6, 5
-"""It has at least this part of the query, by idf, and this part of the BM25 of the best code, and the candidates come
-from so many projects at most: among more, some README has the words of any question."""
+"""It has at least these shares of the query's idf and of the best BM25 of code, and the candidates come from at most
+FEW projects: among more, some README has the words of any question."""
 OTHERS = ("consensus", "file")
-"""Signals that other candidates give; titles, a part of the second, are a function's own."""
+"""Signals that come from other candidates, except the title in `file`."""
 CODE = 0.5
-"""Factor of `meaning` for queries that are code, where half of the words are variables, which vectors ignore."""
+"""Factor of `meaning` for queries that are code: half of their words are variables, which vectors ignore."""
 FAR = 6.0
 """Z-score by a learned head with the value 1: that of the best documents of a large corpus."""
 CHANCE = 0.3
-"""The score by the general head that three of four random functions do not have; right ones have .6 at
-the median of web queries, and .4 at the fifth percentile."""
+"""The third quartile of the general head's scores of random functions; right ones have .6 at the median."""
 LEADING = 30
 """Candidates that the general head reads in context; 40 rank as well."""
 PHRASE = 8.0
-"""What has a phrase leads what has most of a message, also where it is a test or a section of prose."""
+"""Value of `verbatim` for a document with all phrases: more than any message, also for a test or a section."""
 WEIGHT = "weight.json"
 """The weight of a head (ncs.build.head_weight), among its statistics."""
 
@@ -130,12 +126,11 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Other parameters of the ranking, which are not tuned.
+    """Parameters of the ranking that are not tuned.
 
-    spelling, prose: of ncs.search.question; 0 and 1 turn them off. context, proximity, verbatim, frame:
-    their weights; 0 turns each off.
-    role, section, outline, body, unfinished, saturation: factors of ncs.search.signals; 1 turns each off.
-    fold: whether near duplicates are folded. calibrated: whether tuned weights are used.
+    spelling, prose: of ncs.search.question; 0 and 1 turn them off. context, proximity, verbatim, frame: weights; 0
+    turns each off. role to saturation: factors of ncs.search.signals; 1 turns each off. fold: whether near duplicates
+    are folded. calibrated: whether tuned weights are used.
     """
 
     spelling: float = SPELLING
@@ -166,9 +161,7 @@ class Parts:
 
 
 class Candidates(NamedTuple):
-    """Rows and their scores, [n] each: lexical, of which `spelling` from other spellings; meaning, the cosine; head,
-    the value by a learned head.
-    """
+    """Rows and their scores, [n] each: lexical, its part `spelling` from other spellings, cosine, learned head."""
 
     rows: Rows
     lexical: Scores
@@ -181,15 +174,15 @@ class Candidates(NamedTuple):
         return Candidates(self.rows[positions], *(column[positions] for column in self[1:]))
 
     def base(self, meaning: float, head: float = 0.0) -> Scores:
-        """The score by words, vectors and head alone, [n]; lexical scores are divided by the best one."""
+        """Weighted sum of words, vectors and head, [n]; lexical scores are divided by the best one."""
         best = max(float(self.lexical.max(initial=0)), 1e-9)
         return self.lexical / best + meaning * np.maximum(self.meaning, 0.0) + head * self.head
 
 
 class HybridRanker(Ranker):
-    """It owns no data: its parts are a Bm25Ranker, a NcsRanker, and a UnifRanker where a learned head has a weight.
+    """Combines a Bm25Ranker, a NcsRanker, and a UnifRanker if a learned head has a weight.
 
-    options: fields of Weights and Settings. A weight that is not given, or None, is that of the index.
+    options: fields of Weights and Settings; a weight that is missing or None is that of the index.
     """
 
     OPTIONS = tuple(each.name for each in (*fields(Weights), *fields(Settings)))
@@ -213,7 +206,7 @@ class HybridRanker(Ranker):
         return WordList(dict.fromkeys(self._facts.definitions.names()))
 
     def load(self, snapshot: Snapshot) -> None:
-        """Open the facts, and take the weights of this index where none were given: `meaning` depends on its size."""
+        """Open the facts and choose the weights that were not given: `meaning` depends on the size of the index."""
         self._snapshot, self._facts = snapshot, DocumentFacts.open(snapshot)
         built = {
             "meaning": meaning_weight(self._facts.file_roles.count_code()),
@@ -322,9 +315,8 @@ class HybridRanker(Ranker):
         return QueryAnalysis(text, intent, expansion, idf, facts.file_roles.count_code(), title), frames
 
     def _title(self, text: str) -> str:
-        """The title of a bug report, where there are few projects; "" of all else. Files ranked by whole reports have
-        .44 MRR, by titles .64 (evaluation/NOTES.md).
-        """
+        """The title of a bug report, in an index of few projects; else "". Files ranked by whole reports have .44 MRR,
+        by titles .64 (evaluation/NOTES.md)."""
         if "\n" not in text or not 0 < self.open_parts.facts.file_roles.projects <= FEW:
             return ""
         from ncs.search.report import report_title  # its patterns take milliseconds
@@ -332,9 +324,8 @@ class HybridRanker(Ranker):
         return report_title(text)
 
     def _correct_name(self, intent: Intent) -> str:
-        """The name defined here that a query's name is a typing error of: nothing is called so, and no document has one
-        of its words; numbers are as written. Else "".
-        """
+        """The defined name of similar spelling and equal digits, if the query's name is not defined and has a word that
+        is in no document; else ""."""
         name, definitions, postings = intent.symbols[0].name, self._facts.definitions, self.open_parts.lexical.postings
         if all(term.documents for term in postings.terms(intent.words)) or len(definitions.match(Symbol(name))[0]):
             return ""
@@ -355,8 +346,8 @@ class HybridRanker(Ranker):
         *,
         dense: bool = True,
     ) -> Candidates:
-        """Candidates by ascending row: the best n by all parts together, definitions of query symbols, and those that
-        are named: the frames of a trace, and what has a phrase.
+        """Candidates by ascending row: the best n by all parts together, definitions of query symbols, and the rows
+        `named`: frames of a trace, documents with a phrase.
 
         by_words: the best rows by words. dense=False retrieves no others.
         """
@@ -391,10 +382,8 @@ class HybridRanker(Ranker):
         best: float = 0.0,
         evidence: Evidence | None = None,
     ) -> Ranking:
-        """The signals and factors of all candidates, ordered by words and meaning, without scores.
-
-        best, evidence: the best score by words, and evidence of others; by default those of the candidates.
-        """
+        """Signals and factors of the candidates, ordered by words and meaning; without scores. best, evidence: best
+        lexical score and evidence of the candidates of code, for sections; by default those of the candidates."""
         parts, facts = self.open_parts, self.open_parts.facts
         weights, settings = of_kind(self.weights, self.settings, analysis.intent.kind)
         base = pool.base(weights.meaning)  # without the head, whose top documents are too alike to vote
@@ -489,7 +478,7 @@ class HybridRanker(Ranker):
     def _with_sections(
         self, ranking: Ranking, best: float, analysis: QueryAnalysis, pool: Candidates, phrases: PhraseSearch
     ) -> Ranking:
-        """The ranking of code, perhaps empty, and sections of prose. best: the best score of code by words."""
+        """The ranking of code and sections of prose together. best: best lexical score of code."""
         in_words = analysis.intent.kind in ("how-to", "keywords")  # docs/manual.pdf in a message asks for nothing
         words = analysis.intent.words if in_words else ()
         pool = pool._replace(lexical=np.minimum(pool.lexical, best or np.inf))
@@ -501,10 +490,8 @@ class HybridRanker(Ranker):
         return sections if not code.rows else code.joined(sections)
 
     def _answer(self, ranking: Ranking, analysis: QueryAnalysis, prose: Mask) -> int:
-        """The position of the best section, if it has much of a question and about as much as the best code; else -1.
-
-        prose: mask of all rows that are sections. Changelogs, and documents among tests, answer nothing.
-        """
+        """The position of the best section if it answers the question (ANSWERS, NEAR, FEW), else -1. prose: mask of the
+        sections. Changelogs, and documents among tests, answer nothing."""
         rows = np.array(ranking.rows, np.int64)
         among = np.flatnonzero(prose[rows] & (self.open_parts.facts.file_roles.roles_of(rows) == SOURCE))
         if not len(among):
@@ -523,7 +510,7 @@ class HybridRanker(Ranker):
 
 
 def of_kind(weights: Weights, settings: Settings, kind: Kind) -> tuple[Weights, Settings]:
-    """Weights and settings for a kind of query. For pasted code only words and vectors count."""
+    """Weights and settings for a kind of query: for pasted code only words and vectors count."""
     if kind != "code":
         return weights, settings
     plain = Weights(CODE * weights.meaning, 0.0, weights.definition, 0.0, 0.0, 0.0, 0.0, weights.head)
@@ -543,15 +530,14 @@ def meaning_weight(documents: int) -> float:
 
 
 def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float, answer: int = -1) -> Ranking:
-    """Score the candidates and select the best k, with saturation per file and duplicates folded. answer: the position
-    of a section that is raised to PLACE. What only other candidates speak for is no hit.
-    """
+    """The best k candidates with scores, saturated per file and duplicates folded; those without a signal of their own
+    are no hits. answer: the position of a section that is raised to PLACE."""
     rows = np.array(ranking.rows, np.int64)
     total = _total(ranking)
     files, outlines = facts.file_roles.files_of(rows), facts.file_roles.outlines_of(rows)
     definition, constructors = ranking.features["definition"], ranking.features["constructor"] > 0
-    called_so = files[(definition >= 1) & ~outlines & ~constructors]
-    placed = signals.members_first(total, files, outlines, outlines & ((definition == 0) | are_in(files, called_so)))
+    defining = files[(definition >= 1) & ~outlines & ~constructors]
+    placed = signals.members_first(total, files, outlines, outlines & ((definition == 0) | are_in(files, defining)))
     placed = signals.members_first(placed, files, ~outlines | (definition < 1), constructors)
     changed = {**ranking.factors, "member": np.divide(placed, total, out=np.ones(len(rows)), where=total > 0)}
     ranking, total = replace(ranking, factors=changed), placed

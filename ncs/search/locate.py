@@ -1,17 +1,17 @@
-"""Where to edit for a bug report: files, best first, each with its reasons and its best functions.
+"""Files to edit for a bug report, best first, each with reasons and its best functions.
 
-The score of a file is a sum of signals, each about 1 at most:
+The score of a file is a sum of signals, each at most about 1, by WEIGHTS:
 
-    title      the title, by the default ranker: the scores of the file's functions, each further one half of the last
-    report     title, prose and code by BM25, gathered in the same way
-    words      BM25 of the title where whole files are the documents, and the functions that have a word its frequency
-    names      it defines what title and prose name; a name that many files define says little of each
-    uses       it uses names of the report, half
-    path       the report spells its path
-    called     its file and its folders are called like words of the title, half
-    trace      a stack trace runs through it, the innermost frame first, half
+    title      the title by the default ranker: sum of the scores of the file's functions, the n-th times DECAY**n
+    report     title, prose and code by BM25, summed in the same way
+    words      BM25 of the title with whole files as documents; term frequency: the functions that have a word
+    names      it defines names of title and prose, weighted by 1 / sqrt(number of files that define the name)
+    uses       it uses names of the report, weighted by idf
+    path       the report has its path
+    called     its path has words of the title
+    trace      1 / place among the files of the stack trace, innermost first
 
-less BACK for tests, and ASIDE for examples, settings and vendored code. Sections of prose are not looked at.
+less BACK for tests, and ASIDE for examples, settings and vendored code. Sections of prose are left out.
 """
 
 from __future__ import annotations
@@ -46,26 +46,24 @@ WEIGHTS: Mapping[str, float] = {
     "title": 1.0, "report": 1.0, "words": 1.0, "names": 1.0, "uses": 0.5, "path": 1.0, "called": 0.5, "trace": 0.5
 }  # fmt: skip
 BACK, ASIDE = 1.0, 0.3
-"""What is taken off for tests, and for files of other roles than the product's own."""
+"""Penalties of tests, and of files of other roles than the product's."""
 DECAY, FUNCTIONS = 0.5, 8
-"""Each further function of a file counts so much of the one before; and how many count."""
+"""Factor of each further function of a file, and how many count."""
 DEPTH = 400
-"""Functions that the title is ranked over."""
+"""Functions retrieved for the title."""
 COMMON = 60
-"""A name with more definitions than this says nothing."""
+"""Names with more definitions are ignored."""
 HALF = 0.7
 """Weight of the names that a file defines at which their signal is .5."""
-SHORTEST = 3
-"""Letters of a name, at least."""
+SHORTEST, LONGEST = 3, 400
+"""Fewest letters of a name, and most words of a report that are searched for."""
 K1, B = 1.2, 0.75
-LONGEST = 400
-"""Words of a report that are searched for, the first."""
 LEAST_FIT = 0.5
-"""Of a definition to a name (ncs.storage.names): the same letters, in another class at worst."""
+"""Least weight of a definition (ncs.storage.names): the same letters, at worst in another class."""
 IN_CODE = 0.3
 """Weight of a name that only the report's code has."""
 SHOWN, MOST, NAMED = 2, 8, 5
-"""Functions that are shown: of a file on average and at most; and names of a file."""
+"""Functions shown of a file, on average and at most, and names."""
 
 
 _Names = dict[str, tuple["Rows", float]]
@@ -74,9 +72,9 @@ _Names = dict[str, tuple["Rows", float]]
 
 @dataclass(frozen=True, slots=True)
 class LocatedFile:
-    """A file at its place. signals: weighted, and what is taken off for its role; defines, uses: names of the report,
-    the most telling first; rows: its best functions, or classes and top-level code where it has none; row_scores: the
-    score of each. Functions of several files are ordered by the score of the file plus that of the row.
+    """A file at its place. signals: weighted, with the penalty of its role; defines, uses: names of the report, by
+    weight; rows, row_scores: its best functions, or classes and top-level code if it has none.
+    Functions of several files are ordered by the score of the file plus that of the row.
     """
 
     repository: str
@@ -90,7 +88,7 @@ class LocatedFile:
 
 
 def reasons_of(file: LocatedFile, words: Sequence[str]) -> list[str]:
-    """Why a file stands where it does, as people say it. words: of the title that its functions have."""
+    """Reasons for a file's place, for people. words: of the title that its functions have."""
     reasons = ["in the stack trace"] if "trace" in file.signals else []
     reasons += ["named in the report"] if "path" in file.signals else []
     reasons += [f"defines {', '.join(file.defines)}"] if file.defines else []
@@ -101,10 +99,10 @@ def reasons_of(file: LocatedFile, words: Sequence[str]) -> list[str]:
 
 
 class Locator:
-    """The files of one index, and what a report says of them."""
+    """Ranks the files of an index for reports."""
 
     def __init__(self, snapshot: Snapshot, facts: DocumentFacts, postings: Postings, ranker: Ranker) -> None:
-        """ranker: the default one, which is asked with the title."""
+        """ranker: the default one, for titles."""
         self._snapshot, self._facts, self._postings, self._ranker = snapshot, facts, postings, ranker
         self._named = Files(snapshot)
         self.places, self._files = self._named.places, self._named.numbers.astype(np.int64)
@@ -163,8 +161,8 @@ class Locator:
         ]  # fmt: skip
 
     def _best_rows(self, files: Rows, total: Scores, own: Scores, code: Mask) -> dict[int, Rows]:
-        """File -> its rows that are shown, best first: the best of all files by the scores of file and row together,
-        the first of each file in any case; no classes and top-level code where a file has functions."""
+        """file -> its rows to show, best first: the best rows of all files by the scores of file and row together, and
+        the first of each file; classes and top-level code only of files without functions."""
         functions = self._facts.file_roles.functions()
         rows = np.flatnonzero(code & are_in(self._files, files))
         rows = rows[functions[rows] | ~are_in(self._files[rows], self._files[rows[functions[rows]]])]
@@ -178,7 +176,7 @@ class Locator:
         return {number: rows[self._files[rows] == number] for number in files.tolist()}
 
     def _names_in(self, file: int, names: _Names) -> tuple[str, ...]:
-        """The names whose rows are in a file, those of the fewest files first."""
+        """The names with a row in a file, by weight."""
         here = [(weight, name) for name, (rows, weight) in names.items() if weight and file in self._files[rows]]
         return tuple(name for _, name in sorted(here, key=lambda pair: -pair[0])[:NAMED])
 
@@ -190,7 +188,7 @@ class Locator:
         return scores / (scores + HALF) if saturated else _scaled(scores)
 
     def _gather(self, scores: Scores) -> Scores:
-        """The scores of files by those of their rows, divided by the best file's, [n_files]."""
+        """The discounted sums of each file's rows, divided by the best file's, [n_files]."""
         rows = np.flatnonzero(scores)
         rows = rows[np.lexsort((rows, -scores[rows], self._files[rows]))]
         files = self._files[rows]
@@ -204,7 +202,7 @@ class Locator:
         return self._postings.all_scores({stem: saturated(count) for stem, count in counts.items()})
 
     def _file_bm25(self, text: str, rows: Mask) -> Scores:
-        """BM25 of whole files: the frequency of a word is the number of their functions that have it."""
+        """BM25 with files as documents; term frequency: the file's functions that have a word, [n_files]."""
         files = self._files[rows]
         lengths = np.bincount(files, minlength=len(self.places)).astype(np.float64)
         n, scores = int(np.count_nonzero(lengths)), np.zeros(len(lengths))
@@ -217,7 +215,7 @@ class Locator:
         return _scaled(scores)
 
     def _defined(self, report: Report, rows: Mask) -> _Names:
-        """Names of title and prose -> the rows that define them; one that many files define weighs less."""
+        """Names of title and prose -> the rows that define them."""
         names: _Names = {}
         for name, weight in report.names.items():
             *qualifiers, last = _parts(name)
@@ -230,7 +228,7 @@ class Locator:
         return names
 
     def _used(self, report: Report, rows: Mask) -> _Names:
-        """Names of the report -> the rows that use them; one that few files use weighs more."""
+        """Names of the report -> the rows that use them."""
         weights = {**dict.fromkeys(report.used, IN_CODE), **{_parts(name)[-1]: w for name, w in report.names.items()}}
         names: _Names = {}
         n = len(distinct(self._files[rows]))
@@ -244,7 +242,7 @@ class Locator:
         return names
 
     def _spelled(self, report: Report) -> Scores:
-        """1 for files whose path the report spells, .7 where only the last folder and the file's name agree."""
+        """1 for files whose path is in the report, .7 if only folder and file name agree, [n_files]."""
         scores = np.zeros(len(self.places))
         for parts in map(list, report.paths):
             for number in self._named.by_name.get(parts[-1], ()):
@@ -257,7 +255,7 @@ class Locator:
         return scores
 
     def _called(self, title: str) -> Scores:
-        """How much the paths of files are called like the words of a title, the rarer words more."""
+        """Sum of the normalized idf of the title's words in each path, [n_files]."""
         wanted = set(stem_all(content_words(tokenize(title))))
         held = Counter(stem for each in self._path_stems.values() for stem in each & wanted)
         n, scores = max(2, len(self._path_stems)), np.zeros(len(self.places))
@@ -266,7 +264,7 @@ class Locator:
         return scores
 
     def _in_trace(self, frames: Rows) -> Scores:
-        """1 / the place of each file among those that a trace runs through, innermost first."""
+        """1 / the place of each file among those of a trace, innermost first, [n_files]."""
         scores = np.zeros(len(self.places))
         for place, file in enumerate(dict.fromkeys(self._files[frames].tolist()), 1):
             scores[file] = 1 / place

@@ -1,4 +1,4 @@
-"""Finds the file of a hit on this machine, and the current line of its function."""
+"""The source file of a hit on this machine, and the current line of its function."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ COLUMNS = ("repository", "path", "place")
 MAX_BYTES = 16 << 20
 """Larger files are not searched."""
 MAX_COMPARED = 100
-"""Places with the same first line that are compared whole."""
+"""Most places with the same first line that are compared as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentSource:
-    """A function in its file: its current 1-based line and lines, and whether they equal those of the index."""
+    """A function in its file: first line (1-based), lines, and whether they equal those of the index."""
 
     path: Path
     line: int
@@ -39,21 +39,19 @@ class CurrentSource:
 
 
 class SourceLocator:
-    """Finds the source files of an index; those in archives and bare repositories have none.
+    """Finds the source files of an index; archives and bare repositories have none.
 
-    roots: no file outside of them is opened, whatever the index or a link says. Of an index that is not trusted, it is
-    the folder that holds it.
+    roots: no file outside of them is opened; for an untrusted index only the folder that holds it.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
-        """The file tables are read on first use."""
         self._snapshot = snapshot
         self._home = home_of(snapshot.folder)
         self.roots = (Path(self._home),) if snapshot.distrust else snapshot.roots
 
     @cached_property
     def _tables(self) -> list[tuple[FileTable, NDArray[np.int64]]]:
-        """The files of each segment, and which of them are dead."""
+        """The files of each segment, and the numbers of dead ones; read on first use."""
         return [(FileTable.of_segment(segment.path), segment.dead_files) for segment in self._snapshot.segments]
 
     def path_of(self, repository: str, path: str) -> Path | None:
@@ -70,7 +68,7 @@ class SourceLocator:
         return f"{row[0]}/{row[1]}" if row else None
 
     def within(self, path: Path) -> list[tuple[str, str]]:
-        """(repository, path in it, "" for all of it) of what is indexed at and below a path on this machine."""
+        """(repository, path in it; "" for all of it) of the indexed files at and below a path on this machine."""
         found: dict[tuple[str, str], None] = {}
         for table, dead in self._tables:
             live = np.ones(len(table.path), np.bool_)
@@ -124,7 +122,7 @@ def _texts(table: FileTable, file: int) -> list[str]:
 
 
 def line_offset(hit: Mapping[str, Any]) -> int:
-    """How many lines below its first one a hit opens: at a match, or at its frame in a stack trace."""
+    """The 0-based line of a hit at which it is opened: a match, or its frame in a stack trace."""
     return int(hit.get("line", hit["start_line"]) - hit["start_line"])
 
 
@@ -133,7 +131,7 @@ locator_of = lru_cache(maxsize=8)(SourceLocator)
 
 
 def places_in(snapshot: Snapshot, names: Sequence[str]) -> list[tuple[str, str]]:
-    """(repository, path in it) of files and folders on this machine; raises BadInput where none of one is indexed."""
+    """(repository, path in it) of files and folders on this machine; raises BadInput for one without indexed files."""
     locator, places = locator_of(snapshot), list[tuple[str, str]]()
     for name in names:
         path = Path(name).resolve()
@@ -151,9 +149,8 @@ def places_in(snapshot: Snapshot, names: Sequence[str]) -> list[tuple[str, str]]
 
 
 def find_lines(lines: list[str], code: list[str], expected: int) -> int | None:
-    """The 1-based line at which code begins, ignoring indentation; of several the one nearest to `expected`.
-
-    Code whose lines are not contiguous in the file, as in outlines, is found by its first line.
+    """The 1-based line nearest to `expected` at which code begins, ignoring indentation; only the first line must agree
+    if the code is not contiguous in the file, as in outlines.
 
     >>> find_lines(["x", "  def f():", "    pass", "def f():", "  pass"], ["def f():", "  pass"], 3)
     2

@@ -32,10 +32,10 @@ MEAN = "mean.npy"
 
 
 class NcsRanker(Ranker):
-    """The defaults are the published form. Improved: query_weights="idf", centre=True, stop_words=False.
+    """Orders documents by cosine; the defaults are the published form.
 
-    query_weights: "mean" or "idf", see `TfidfEncoder`. centre: subtract the mean of all document vectors. stop_words:
-    whether a query keeps its stop words. vectors: how they are searched, see `ncs.storage.vectors.choose_kind`.
+    query_weights: see `TfidfEncoder`. centre: whether to subtract the mean of all document vectors. stop_words: whether
+    a query keeps its stop words. vectors: see `ncs.storage.vectors.choose_kind`.
     """
 
     signal = "meaning"
@@ -124,7 +124,7 @@ class NcsRanker(Ranker):
             raise damaged(f"the vectors of {self.name} do not fit the embeddings")
 
     def _open(self, statistics: Path) -> tuple[TfidfEncoder, Matrix | None]:
-        """The encoder and, with `centre`, the mean document vector."""
+        """The encoder and, with `centre`, the mean document vector [d]."""
         folder = statistics / self.name
         vocabulary, embeddings = Vocabulary.load(statistics), Embeddings.load(statistics)
         idf = load_array(folder / "idf.npy", np.float32)

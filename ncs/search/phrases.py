@@ -1,7 +1,7 @@
-"""Words in double quotes: which documents have them as they stand, in their code, comments or literals.
+"""Phrases, the words in double quotes: which documents have them verbatim, in code, comments or literals.
 
-Case and white space do not count, nor where a comment or a literal is broken over lines; a phrase begins and ends with
-whole words, or whole parts of names. Only candidates are read, and the documents that have most of its words.
+Case, white space and line breaks in comments and literals are ignored; a phrase begins and ends with whole words or
+parts of names. Only candidates are read, and the documents that have most of its words.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from ncs.types import Mask, Rows, Scores
 
 MOST_READ = 400
-"""Documents with words of the phrases that are read beside the candidates: 30 ms of CPU time."""
+"""Documents read beside the candidates: 30 ms of CPU time."""
 _GAP = r"""(?:[ \t"'`+.\\]*\n[\s#/*;!+-]*(?:[a-z]{0,2}["'`])?|\s+)"""
-"""What may stand between two words: white space, or a line break with what ends and begins a literal or a comment."""
+"""White space, or a line break inside a literal or a comment."""
 
 
 def places(text: str, phrase: str) -> Iterator[int]:
-    """Where a phrase begins in a text.
+    """The offsets of a phrase in a text.
 
     >>> texts = "say('no '\\n  f'such {a}')", "no suchlike", "NO_SUCH", "noSuch"
     >>> [list(places(text, "No such")) for text in texts], list(places("noSuchOption", "such"))
@@ -43,13 +43,13 @@ def places(text: str, phrase: str) -> Iterator[int]:
 
 
 def _is_edge(text: str, at: int) -> bool:
-    """Whether no word, and no part of a name, goes on here."""
+    """Whether a word or a part of a name begins or ends here."""
     before, after = text[max(at - 1, 0) : at], text[at : at + 1]
     return not (before.isalnum() and after.isalnum()) or (not before.isupper() and after.isupper())
 
 
 def lines_with(code: str, phrases: Sequence[str]) -> list[int]:
-    """The 0-based lines of the code in which phrases begin, in their order."""
+    """The 0-based lines in which phrases begin, in the order of the phrases."""
     return [code.count("\n", 0, start) for phrase in phrases for start in places(code, phrase)]
 
 

@@ -3,8 +3,7 @@
 The weight of a word, and other spellings of it, are computed from corpus counts:
 
     prose     a word counts PROSE + (1 - PROSE) * c, where c is the share of its documents that have it in code (names,
-              calls, types, variables) and not in comments and literals only: a word never used in code says little
-              about what a function does
+              calls, types, variables), not only in comments and literals
     joined    "lower case" also matches `lowercase`, if the corpus has that word
     split     "lowercasein" matches "lowercase in", if the corpus has only the parts
     similar   "intialize" matches "initialize", the nearest known word, also where somebody else mistyped it so
@@ -14,7 +13,7 @@ The weight of a word, and other spellings of it, are computed from corpus counts
 A word that the query repeats counts less each time: c times count c * (K3 + 1) / (c + K3), as in Okapi (Robertson et
 al. 1994, TREC-3), since pasted code repeats names such as `i`.
 
-Words in double quotes are a phrase, which ncs.search.phrases finds as it stands; all else is read without the quotes.
+Words in double quotes are a phrase, which ncs.search.phrases finds verbatim; all else is read without the quotes.
 """
 
 from __future__ import annotations
@@ -39,31 +38,31 @@ Kind = Literal["symbol", "how-to", "keywords", "code", "message"]
 STOP_WORD_SHARE = 0.3
 """From this share of stop words on, a text with code in it is prose: prose has a third, code a tenth."""
 LONGEST_NAME = 4
-"""Words that may be a name, written apart: `indifferent hash`."""
+"""Most words of a name written as separate words: `indifferent hash`."""
 MIN_MESSAGE, MAX_MESSAGE = 3, 300
-"""Words of a message, at least, and those of it that are compared with literals, the first."""
+"""Fewest words of a message, and the number of its first words that are compared with literals."""
 SYMBOLS = 3
 """A query with more certain symbols than this does not ask for definitions."""
 _CODE = re.compile(r"[;{}]|\)\s*\.|\w\(.*\)|[=!<>]=|->|=>|\breturn\b.+;|\w\s=\s\w|^[ \t]{2,}\S", re.MULTILINE)
 _MESSAGE = re.compile(r""": |\w!|(?:error|exception)\b|(?<!\w)(["'`]).{2,200}?\1(?!\w)""", re.IGNORECASE)
-"""What messages of programs have, and seldom questions: a colon, an error's class, something quoted."""
+"""Marks of messages of programs, rare in questions: a colon, an error's class, something quoted."""
 _COMPLAINT = re.compile(
     r"\b(?:un(?:known|able|\w{2,20}ed)|in(?:valid|correct)|fail(?:s|ed|ure)?|cannot|can't|(?:could|do|does|is|may)"
     r"(?: not|n't)|not (?:allowed|available|found|implemented|supported)|no such|missing|illegal|malformed|corrupted"
     r"|bad|denied|refused|already|must|expected)\b",
     re.IGNORECASE,
 )
-"""Words of messages that say what is wrong; beside them a number, or a single word in quotes, is a value."""
+"""Words of error messages; beside them a number, or a single word in quotes, is a value."""
 _VALUE = re.compile(r"""(?<!\S)(?:(["'`])[^\s"'`]{1,100}\1|-?\d[\d.]*)(?=[.,:;!?)]*(?:\s|\Z))""")
 _ERROR_REPORT = re.compile(
     r"\s*(?:[\w.:]{0,200}(?:error|exception|warning|fatal|panic)\w{0,40}: +\S"
     r"|terminate called|libc\+\+abi|uncaught|unhandled)",
     re.IGNORECASE,
 )
-"""How programs and runtimes begin the report of an error, whatever it quotes: `1<=x<=16`, `what():`."""
+"""The beginnings of error reports of programs and runtimes, whatever code they quote."""
 _PHRASE = re.compile(r'(?<!\S)"([^"\n]{1,300})"(?=[?.,;:!]{0,3}(?:\s|\Z))')
 PHRASES = 5
-"""Phrases of a query that are looked for, the first."""
+"""The number of first phrases of a query that are searched for."""
 _WHERE = re.compile(r"\s*where (?:is|are|does)\b", re.IGNORECASE)
 PROSE = 0.5
 """Weight of a word that is never in code; .3 and .7 are no better."""
@@ -72,19 +71,19 @@ K3 = 2.0
 SPELLING = 0.5
 """Weight of another spelling beside the query's own words."""
 MAX_QUERY = 32 << 10
-"""Characters of a query; a post of Stack Overflow has at most 30,000. What a server takes is shorter."""
+"""Most characters of a query; a post of Stack Overflow has at most 30,000."""
 SHORTEST_PART, FEWEST = 3, 2
 """Minimum letters of each part of a split word, and minimum documents that have it."""
 IN_CODE, COMPOUNDS, MOST_LONGER = 0.1, 8, 500
-"""A word counts as one that no code has up to this share of its documents; its compounds that are searched for; more
-longer words than MOST_LONGER show that it is an ending, as "able"."""
+"""Up to this share of its documents with it in code a word gets compounds, at most COMPOUNDS; a word inside more than
+MOST_LONGER others is an ending, as "able", and gets none."""
 ONE_EDIT, TWO_EDITS = 5, 8
 """Minimum letters of a word for one edit, and for two, to be a typo."""
 RARE, TYPO = 2, 200
-"""A word of at most RARE documents that public code does not know is a typo, too, where one of nearly its spelling has
-TYPO times as many: in a large project somebody has mistyped almost any word."""
+"""A word of at most RARE documents that public code does not know is a typo, too, if a word of similar spelling has
+TYPO times as many documents."""
 LOOKUPS = 5
-"""Words per query whose neighbors in spelling, or compounds, are looked up among all words: a paste has hundreds."""
+"""Words per query whose similar spellings, or compounds, are looked up among all words: a paste has hundreds."""
 UNJOINED = frozenset({"in", "to", "from", "on", "of", "not", "is", "into"})
 """Words that are not joined to the next one: `in list` is not `inlist`."""
 
@@ -115,9 +114,8 @@ SHORT_FORMS: Mapping[str, tuple[str, ...]] = _both_ways(_SHORT_FORMS)
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """The intent of a query. words: to search for, in order; symbols: whose definitions are asked for; phrases: to be
-    found as they stand.
-    """
+    """The intent of a query. words: to search for, in order; symbols: names whose definitions are searched; phrases:
+    to be found verbatim."""
 
     kind: Kind
     words: tuple[str, ...]
@@ -125,8 +123,7 @@ class Intent:
     phrases: tuple[str, ...] = ()
 
     def corrected(self, corrections: Mapping[str, Sequence[str]]) -> Intent:
-        """With the words that are searched for instead of unknown ones, and the name that they may be; a symbol stays
-        what it is."""
+        """The intent with corrected words and the name that they may form; that of a symbol is unchanged."""
         if not corrections or self.kind == "symbol":
             return self
         words = tuple(new for word in self.words for new in corrections.get(word, (word,)))
@@ -134,19 +131,19 @@ class Intent:
 
 
 def _name_apart(kind: Kind, words: Sequence[str]) -> list[Symbol]:
-    """The name that a few words may be, written apart; more than two are seldom one by chance."""
+    """The name that a few words may form; more than two seldom form one by chance."""
     apart = kind in ("keywords", "how-to") and 1 < len(words) <= LONGEST_NAME
     return [Symbol("".join(words), certain=len(words) > 2)] if apart else []
 
 
 def check_length(text: str, what: str = "query", most: int = MAX_QUERY) -> None:
-    """Raise BadInput for a text of more characters."""
+    """Raise BadInput for a text of more than `most` characters."""
     if len(text) > most:
         raise BadInput(TOO_LONG.format(what=what, length=len(text), most=most))
 
 
 def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
-    """The intent of a query. languages: of nearly all documents; their names are left out of the words.
+    """The intent of a query. languages: names of languages to leave out of the words.
 
     >>> read_intent("how do I read a file in python", ["python"])
     Intent(kind='how-to', words=('read', 'file', 'in'), symbols=(), phrases=())
@@ -177,7 +174,7 @@ def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
 
 
 def complains(text: str) -> bool:
-    """Whether a text says what is wrong, as messages of programs do.
+    """Whether a text has words of error messages.
 
     >>> complains("Unterminated object"), complains("read file")
     (True, False)
@@ -186,7 +183,7 @@ def complains(text: str) -> bool:
 
 
 def message_values(text: str) -> frozenset[str]:
-    """The words of numbers and single words in quotes, which stand where a message's literal has placeholders.
+    """The words of numbers and of single words in quotes, which replace placeholders of a message.
 
     >>> sorted(message_values("'--shout' is not one of 2 flags, it's 3"))
     ['2', '3', 'shout']
@@ -195,7 +192,7 @@ def message_values(text: str) -> frozenset[str]:
 
 
 def _phrases(text: str, kind: Kind) -> tuple[str, ...]:
-    """The phrases of a query. Beside other text, what is quoted in code is its own, and a word in a message a value."""
+    """The phrases of a query; not quotes in code beside other text, nor single words in a message (values)."""
     phrases = [" ".join(phrase.split()) for phrase in _PHRASE.findall(text)]
     if not _PHRASE.fullmatch(text.strip()) and kind in ("code", "message"):
         phrases = [phrase for phrase in phrases if kind == "message" and " " in phrase]
@@ -244,7 +241,7 @@ class Expansion:
 
 
 def saturated(count: int) -> float:
-    """What a word counts that a query has so many times: 1 for once, K3 + 1 at most."""
+    """The weight of a word that a query has `count` times: 1 for once, K3 + 1 at most."""
     return count * (K3 + 1) / (count + K3)
 
 
@@ -259,10 +256,8 @@ def expand(
     longer: Callable[[str], Iterable[str]] | None = None,
 ) -> Expansion:
     """The expansion of a query's words. vocabulary: all words of the corpus, called if a word is unknown. known:
-    whether public code has a stem, which is then no typo and no compound; without it no word of the corpus is taken for
-    one. longer: the words of the corpus that begin or end with a word.
-
-    prose=1 weights all words equally, spelling=0 adds none.
+    whether public code has a stem, which is then neither typo nor compound. longer: the words of the corpus that begin
+    or end with a word. prose=1 weights all words equally, spelling=0 adds no words.
     """
     terms = postings.terms(words)
     counts = Counter(term.stem for term in terms if term.documents)
@@ -289,7 +284,7 @@ def expand(
 
 
 def _short_forms(terms: Sequence[Term], postings: Postings, spelling: float) -> dict[Term, float]:
-    """Abbreviations of the words, and what they abbreviate, with weights: at most half of what other spellings have."""
+    """Abbreviations of the words, and their long forms, with weights of at most spelling / 2."""
     pairs = [(term, form) for term in terms for form in SHORT_FORMS.get(term.word, ())]
     others = postings.terms([form for _, form in pairs])
     idf = postings.idf_of
@@ -301,7 +296,7 @@ def _short_forms(terms: Sequence[Term], postings: Postings, spelling: float) -> 
 
 
 def _joined_neighbors(terms: Sequence[Term], postings: Postings, spelling: float) -> dict[Term, float]:
-    """Neighboring words written as one, with their weights: one word counts for both."""
+    """Adjacent words written as one, with weights: one word counts for both."""
     pairs = [
         (one, other)
         for one, other in pairwise(terms)
@@ -323,9 +318,8 @@ def _compounds(
     longer: Callable[[str], Iterable[str]],
     spelling: float,
 ) -> dict[Term, float]:
-    """Words that join another word of the corpus to one of the query that no code has by itself, the most frequent
-    ones, with weights: at most what other spellings have.
-    """
+    """The most frequent compounds of a word of the query that code does not have by itself and another word of the
+    corpus, with weights of at most `spelling`."""
     found: dict[Term, float] = {}
     in_no_code = dict.fromkeys(
         term
@@ -346,7 +340,7 @@ def _compounds(
 
 
 def _rest(compound: str, part: str) -> str:
-    """What a compound has beside the part that it begins or ends with."""
+    """The rest of a compound without the part that it begins or ends with."""
     return compound.removeprefix(part) if compound.startswith(part) else compound.removesuffix(part)
 
 
@@ -377,7 +371,7 @@ def _split(word: str, postings: Postings) -> list[Term]:
 
 
 def _nearest(word: str, postings: Postings, vocabulary: Callable[[], list[str]], fewest: int = 0) -> list[Term]:
-    """The nearest known word, if any, in at least so many documents."""
+    """The nearest known word, if any, of at least `fewest` documents."""
     meant = correct(word, vocabulary, postings.documents_with)
     return [term for term in postings.terms([meant] if meant else []) if term.documents >= max(1, fewest)]
 

@@ -32,10 +32,9 @@ BATCH = 1000
 
 
 class Ranker:
-    """The interface of rankers, with defaults for optional methods.
+    """The interface of rankers, with defaults for optional methods. Ties of scores go to the lower row.
 
-    Scores only order: higher is better, ties go to the lower row. A build calls `prepare`, `fit` and `save`; an update
-    `extend`; a query `load`, `compose`, and `search` or `rank`.
+    A build calls `prepare`, `fit` and `save`; an update `extend`; a query `load`, `compose`, and `search` or `rank`.
     """
 
     name: str
@@ -43,7 +42,7 @@ class Ranker:
     parts: Sequence[str] = ()
     """Names of the rankers that it is made of."""
     signal: str = ""
-    """The signal that its scores are; explanations know `lexical` and `meaning`."""
+    """The name of its scores as a signal; explanations know `lexical` and `meaning`."""
     composed: Sequence[Ranker]
     """Its open parts, in their order, from `compose` on."""
     can_extend: bool = True
@@ -74,10 +73,8 @@ class Ranker:
         return Internals()
 
     def prepare(self, statistics: Path | None = None) -> None:
-        """Open external resources: a file, a model, a server; raises NcsError if one is missing.
-
-        statistics: of the current index, which may have a copy of a missing resource.
-        """
+        """Open external resources (files, models, servers), or their copies in the statistics of the current index;
+        raises NcsError."""
 
     def fit(self, words: WordTable, embeddings: Embeddings, documents: DocumentTable, *, track: Track = silent) -> None:
         """Learn from all documents; raises BadInput if it needs code and the index has none."""
@@ -130,7 +127,7 @@ ON_REQUEST: Mapping[str, str] = {
 }
 """Rankers that a build fits only on request, and their required setting."""
 FITTED = ("bm25", "ncs", "ncs_centred")
-"""Rankers that every build fits and saves; others may be composed of them."""
+"""Rankers that every build fits and saves; others may be parts of them."""
 DEFAULT_RANKER = "hybrid"
 HEAD = "unif"
 """The ranker with a learned head, which the default ranker uses where it helps."""

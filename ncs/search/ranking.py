@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueryAnalysis:
-    """A query as the default ranker reads it. text: what is read of it, the title of a report or the message of a
-    trace; idf: stem -> idf of the intent's words; documents: number searched; title: of a report; linked: whether no
-    word was known, and those that stand for them in public code were searched for.
+    """A query as the default ranker reads it. text: the query, or the title of a report or the message of a trace;
+    idf: stem -> idf of the intent's words; documents: number searched; title: of a report; linked: whether no word was
+    known, and words that stand for them in public code were searched instead.
     """
 
     text: str
@@ -37,11 +37,10 @@ class QueryAnalysis:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The best k rows for a query, by (-score, row). What a ranker does not compute is empty or None.
+    """The best k rows for a query, by (-score, row); attributes that a ranker does not compute are empty or None.
 
-    signals: name -> [k]; a score is their sum times all factors. factors: name -> [k]. features: name -> [k], what
-    signals were made of: cosines, shares of names. impacts: stem of the query -> its BM25 alone, [k].
-    words: searched for. added: words that the ranker added.
+    signals, factors: name -> [k]; a score is the sum of the signals times all factors. features: name -> [k], inputs of
+    signals and confidences. impacts: stem of the query -> its BM25, [k]. words: searched for. added: by the ranker.
     folded: whether near duplicates are folded into the best one.
     """
 
@@ -69,7 +68,7 @@ class Ranking:
         return list(zip(self.rows, self.scores, strict=True))
 
     def joined(self, other: Ranking) -> Ranking:
-        """The hits of both, which have the same signals, factors and features; without scores."""
+        """Both rankings, which have the same signals, factors and features, without scores."""
 
         def both(columns: Mapping[str, Scores], others: Mapping[str, Scores]) -> Mapping[str, Scores]:
             return {name: np.concatenate([values, others[name]]) for name, values in columns.items()}

@@ -1,12 +1,11 @@
-"""Where a name is defined and what uses it, from the names that an index holds.
+"""Definitions and uses of a name.
 
-An index holds names, not types: what `x.close()` closes is not known. A qualified name (`Cache.close`) is therefore
-narrowed by words: those of its uses remain that stand in the file of the definition, or in a function that has the
-owner's words (`cache`, `Cache`, `self._cache`) too. A function of a file (`src/text.py::fold`) loses the uses in files
-that define a `fold` of their own. How many uses that leaves out is said.
+An index holds names, not types, so uses of a qualified name (`Cache.close`) are filtered by words: a use must be in the
+file of the definition, or in a function that has the owner's words (`cache`, `Cache`, `self._cache`). Uses of a
+function of a file (`src/text.py::fold`) are not in files with another definition of `fold`. A note counts the others.
 
-A name that is passed on (`map(fold, lines)`) is a variable to an index; it counts as a use where the function neither
-has it as a parameter nor assigns to it.
+A function passed as a value (`map(fold, lines)`) is indexed as a variable; it is a use where the function has no such
+parameter and does not assign to it.
 """
 
 from __future__ import annotations
@@ -49,32 +48,32 @@ if TYPE_CHECKING:
     from ncs.types import Location, Mask, Rows
 
 MOST = 1_000
-"""Functions that are read to see whether a name is passed on in them."""
+"""Functions read to find uses without a call."""
 NEAR = 3
+"""Suggestions for an unknown name."""
 NAMELESS = ("module", "block", "initializer")
-"""Kinds of documents whose name does not stand in their code."""
+"""Kinds of documents whose name is not in their code."""
 DECLARATION, LONGEST = "declaration", 20
-"""The kind of a constant, a field, a macro or a type by another name, and lines of it that are shown, at most."""
+"""The kind of constants, fields, macros and type aliases, and how many lines of one are shown."""
 DECLARED = ("overload", "abstractmethod")
 """Decorators of functions whose body is elsewhere."""
 MATCHES = ("exact", "other spelling", "prefix")
-"""How a definition has a name."""
 GROUPS = ("same file", "same folder", "same repository", "elsewhere")
-"""Where a use is, as seen from the nearest definition."""
+"""Groups of uses by their distance to the nearest definition."""
 TESTS, USES = "tests", "uses"
-"""The groups of uses in tests, and of those of a name that is not defined here."""
+"""The groups of uses in tests, and of uses of an undefined name."""
 _SEPARATOR = re.compile(r"(?:::|->|[.#])(?=\w|~)")
 _RECEIVER = re.compile(
     r"(?:^|(?<=::))(?:func |\S{0,99}/)?([\w.]{0,99})\((?:\w{1,80} )?\*?(\w{1,80})(?:\[[^]]{0,80}\])?\)[. ](?=\w)"
 )
-"""How Go writes the type of a method: `x.com/pkg.(*T).F`, `func (t *T) F`."""
+"""The receiver of a method in Go: `x.com/pkg.(*T).F`, `func (t *T) F`."""
 _MARKS = " \t\r/*#-\"'"
-"""What surrounds the text of a comment."""
+"""Characters around the text of a comment."""
 _IMPORT = re.compile(r"\s*(?:from|import|use|using|#include)\b")
 
 
 class Name(NamedTuple):
-    """A name as people write it: `close`, `Cache.close`, `src/cache.py::Cache.close`; repository and path are globs."""
+    """A parsed name: `close`, `Cache.close`, `src/cache.py::Cache.close`; repository and path are globs."""
 
     name: str
     qualifiers: tuple[str, ...] = ()
@@ -83,7 +82,7 @@ class Name(NamedTuple):
 
     @property
     def filters(self) -> Filters:
-        """The filters of the file that it names, if any."""
+        """Filters for its repository and path."""
         return Filters(repository=self.repository, path=self.path)
 
 
@@ -103,14 +102,14 @@ class Reference(NamedTuple):
 
 
 class Definitions(NamedTuple):
-    """The definitions of a name, and sentences about them."""
+    """The definitions of a name, and notes about them."""
 
     found: list[Definition]
     notes: list[str]
 
 
 class References(NamedTuple):
-    """The first uses of a name, about how many there are, the spellings that were looked for, and sentences."""
+    """The first uses of a name, their approximate total, the spellings searched, and notes."""
 
     found: list[Reference]
     total: int
@@ -126,9 +125,9 @@ class NameSearch:
         self._locator = locator_of(snapshot)
 
     def parse(self, text: str, path: str | None = None) -> Name:
-        """Read `NAME`, `Owner.NAME` or `FILE::NAME`; path: the file, where it is not in the text.
+        """Parse `NAME`, `Owner.NAME` or `FILE::NAME`; path: the file, if not in the text. Raises BadInput.
 
-        What stands before `::` is a file where the index has one called so, else an owner. Raises BadInput.
+        The part before `::` is a file if the index has such a file or its name looks like a path; else an owner.
         """
         check_length(text)
         text, declared, _ = _RECEIVER.sub(r"\1\2.", text.strip(), count=1).partition("(")
@@ -150,12 +149,12 @@ class NameSearch:
         return Name(name, tuple(qualifiers), *place)
 
     def _is_path(self, file: str) -> bool:
-        """Whether what stands before `::` is to be a file: it is in a folder, or ends as files of the index do."""
+        """Whether the part before `::` looks like a path: it has a slash, or the extension of a file of the index."""
         ending = f".{file.rpartition('.')[2]}"
         return "/" in file or any(path.endswith(ending) for _, path in self._documents.files()[1])
 
     def _place(self, file: str) -> tuple[str | None, str | None]:
-        """Globs of the repository and path that a file's name stands for, alone or after its repository; else None."""
+        """Globs of repository and path for `path` or `repository/path`; both None if the index has no such file."""
         parts = file.split("/")
         splits = ((f"/{'/'.join(parts[:at])}", f"/{'/'.join(parts[at:])}") for at in range(1, len(parts)))
         for repository, path in ((None, file), *splits):
@@ -165,9 +164,9 @@ class NameSearch:
         return None, None
 
     def definitions(self, name: Name, k: int, allowed: Mask | None = None, *, prefixes: bool = False) -> Definitions:
-        """The first k definitions: of the product before tests, with a body before declarations; else why not.
+        """The first k definitions, in the order of `_bodies_first`, or a note why there are none.
 
-        As spelled, else in another style, else, if wanted, of names with this prefix.
+        Only the best kind of match counts: as spelled, else in another style, else (with `prefixes`) longer names.
         """
         check_k(k)
         rows, match = self._defining(name.name, both(allowed, self._documents.mask(name.filters)), prefixes=prefixes)
@@ -187,7 +186,7 @@ class NameSearch:
         return Definitions([Definition(match, _declaration(each, name.name)) for each in documents], notes)
 
     def _defining(self, name: str, allowed: Mask | None = None, *, prefixes: bool = False) -> tuple[Rows, str]:
-        """The rows that define a name best, and how they spell it."""
+        """The rows with the best match of a name, and that match, one of MATCHES; "" without any."""
         rows, weights = self._facts.definitions.match(Symbol(name), allowed=allowed)
         for match, least in zip(MATCHES, (EXACT, FOLDED, PREFIX), strict=True):
             if (weights >= least).any() and (prefixes or least != PREFIX):
@@ -195,8 +194,7 @@ class NameSearch:
         return rows[:0], ""
 
     def _of_owner(self, rows: Rows, name: Name) -> Rows:
-        """The definitions with these classes, modules or folders before their names: the last is their scope, else
-        any of these."""
+        """The definitions whose scopes and folders fit the qualifiers best (`_fit`)."""
         if not name.qualifiers or not len(rows):
             return rows
         asked = [folded(each) for each in name.qualifiers]
@@ -207,7 +205,7 @@ class NameSearch:
         return best
 
     def _bodies_first(self, rows: Rows, name: str) -> Rows:
-        """Definitions in the order to show them."""
+        """Definitions in order: files last; the product before tests; named before declared; bodies before stubs."""
         at = [FIELDS.index(each) for each in IN_BODY]
         declared = self._facts.words.lengths(rows)[:, at].sum(axis=1) == 0
         wordless = np.flatnonzero(declared).tolist()
@@ -231,11 +229,11 @@ class NameSearch:
         return self._unknown(name.name)
 
     def _unknown(self, name: str) -> str:
-        """The sentence about a name that is nowhere, with names of nearly the same spelling."""
+        """The note about a name without definition and use, with similar names."""
         return no_match(name, self._near(name) or self._own_names(self._defining(name, prefixes=True)[0])[:NEAR])
 
     def _near(self, name: str) -> list[str]:
-        """At most NEAR names that are spelled nearly so, or so but for case and underscores."""
+        """At most NEAR names of similar spelling, or equal up to case and underscores."""
         spellings: dict[str, list[str]] = {}
         for used in self._facts.uses.names:
             spellings.setdefault(_plain(used), []).append(used)
@@ -247,11 +245,11 @@ class NameSearch:
         return list(islice(near, NEAR))
 
     def _used(self, names: Iterable[str]) -> list[str]:
-        """Those that something uses still: segments keep the names of files that are gone."""
+        """The names that a live document uses."""
         return [name for name in names if len(self._live(self._facts.uses.rows_with([name])))]
 
     def _own_names(self, rows: Rows) -> list[str]:
-        """The names that rows define, as spelled, each once."""
+        """The distinct names of rows, as spelled."""
         places = self._documents.locations(rows.tolist())
         return list(dict.fromkeys(each.qualified_name.rpartition(".")[2] for each in places))
 
@@ -262,9 +260,9 @@ class NameSearch:
     def references(
         self, name: Name, k: int, *, passes: LocationFilter | None = None, allowed: Mask | None = None
     ) -> References:
-        """The first k uses, the nearest to a definition first, tests last; else why there are none.
+        """The first k uses, those near a definition first, tests last, or a note why there are none.
 
-        allowed: the mask of the filters. passes: whether a location does; copies are shown at the first that does.
+        passes: the location filter; a document with copies is shown at its first location that passes.
         """
         check_k(k)
         defining, _ = self._defining(name.name)
@@ -291,7 +289,7 @@ class NameSearch:
         return References(found, total, spelled, notes)
 
     def _spellings(self, name: str, defining: Rows) -> list[str]:
-        """The name, or where nothing spells it so, the definitions' spellings of it."""
+        """The name, or if nothing uses this spelling, those of its definitions."""
         if len(self._facts.uses.rows_with([name])) or not len(defining):
             return [name]
         return [own for own in self._own_names(defining) if folded(own) == folded(name)] or [name]
@@ -308,8 +306,8 @@ class NameSearch:
     def _passed_on(
         self, names: Sequence[str], known: Rows, defining: Rows, allowed: Mask | None
     ) -> tuple[Rows, list[str]]:
-        """Rows beside the known ones whose functions pass one of these names on, of the first MOST that may; and a
-        sentence where more may."""
+        """Further rows that use one of these names as a value, among the first MOST candidates, and a note if there are
+        more."""
         rows = distinct(np.concatenate([self._with_variable(name) for name in names]))
         rows = self._live(rows[~np.isin(rows, known)], allowed)
         notes = [f"only the first {MOST:,} of {len(rows):,} functions were read for uses without a call"]
@@ -321,7 +319,7 @@ class NameSearch:
         return np.array([row for row, each in pairs if _passes_on(each, names, bare=bare)], np.int64), notes
 
     def _with_variable(self, name: str) -> Rows:
-        """The rows that have the words of a name side by side in their variables."""
+        """The rows whose variables have the words of a name, adjacent and in order."""
         words, rows = tokenize(name), self._with_words(name)
         ids, offsets = self._facts.words.select_rows(("identifiers",), rows)
         wanted = self._facts.words.vocabulary.ids_of(words)
@@ -330,7 +328,7 @@ class NameSearch:
         return rows[distinct(np.searchsorted(offsets, at, side="right") - 1)]
 
     def _narrow(self, rows: Rows, name: Name, chosen: Rows, defining: Rows) -> tuple[Rows, list[str]]:
-        """The uses that may be of the chosen definitions, and a sentence about the others."""
+        """The uses that may be of the chosen definitions, and a note about the others."""
         numbers, _ = self._documents.files()
         others = defining[~np.isin(defining, chosen)]
         if not name.qualifiers and not (name.path and len(others)):
@@ -351,7 +349,7 @@ class NameSearch:
     def _walk(
         self, rows: Rows, defining: Rows, names: Sequence[str], k: int, passes: LocationFilter | None
     ) -> Iterator[Reference]:
-        """The first k uses, file by file: the lines of a function within another one are its own."""
+        """The first k uses, file by file; a line is shown in its innermost function only."""
         numbers, places = self._documents.files()
         near = _nearness(numbers[rows], numbers[defining], places)
         tests = self._facts.file_roles.roles_of(rows) == TEST
@@ -371,10 +369,8 @@ class NameSearch:
                 return
 
     def _lines(self, document: Document, names: Sequence[str]) -> list[tuple[int, str]] | None:
-        """The lines of a document with one of the names; None where it only defines it.
-
-        Of an index without code those of a function are read from its file, where that is here.
-        """
+        """The lines of a document with one of the names; None if it only defines one. Without stored code they are read
+        from the source file, if that exists."""
         code, known = document.code, ("repository", "path", "start_line", "end_line")
         hit = {each: getattr(document, each) for each in known}
         if not code and document.kind not in OUTLINES and (source := self._locator.locate({**hit, "code": ""})):
@@ -391,13 +387,13 @@ class NameSearch:
 
 
 def _plain(name: str) -> str:
-    """`folded`, nearly, and much faster: all names of an index are compared."""
+    """Nearly `folded`, but fast enough for all names of an index."""
     return name.replace("_", "").lower()
 
 
 def _fit(location: Location, asked: Sequence[str], *, declares: bool) -> int:
-    """2 where the scopes and folders of a definition have the asked ones in this order and its own scope is the last
-    of them; 1 where they only have them; else 0. asked: folded; declares: whether it is that scope itself."""
+    """1 if folders and scopes of a definition contain the qualifiers `asked` (folded) in order, 2 if also its innermost
+    scope is the last of them, else 0. declares: whether the document is itself the scope."""
     folders = location.path.rpartition(".")[0].split("/")
     scopes = location.qualified_name.split(".")[: None if declares else -1]
     parts = iter([folded(each) for each in (location.repository, *folders, *scopes)])
@@ -407,7 +403,7 @@ def _fit(location: Location, asked: Sequence[str], *, declares: bool) -> int:
 
 
 def _declaration(document: Document, name: str) -> Document:
-    """The lines of a class or of top-level code that declare a name; a document that is called so as it is."""
+    """The lines of a class or of top-level code that declare a name; a document of this name unchanged."""
     if name not in document.words.get("declared", ()) or document.name == name:
         return document
     lines = document.code.split("\n")
@@ -435,7 +431,7 @@ def _declaration(document: Document, name: str) -> Document:
 
 
 def _passes_on(document: Document, names: Iterable[str], *, bare: bool) -> bool:
-    """Whether a function has one of the names as a variable that is not its own; bare: not of an object (`x.name`)."""
+    """Whether a function uses one of the names as a variable that it does not define; bare: not as `x.name`."""
     variables, parameters = document.words.get("identifiers", ()), document.words.get("parameters", ())
     for name in names:
         if name in variables and name not in parameters and not _assignment(name).search(document.code):
@@ -447,14 +443,14 @@ def _passes_on(document: Document, names: Iterable[str], *, bare: bool) -> bool:
 
 
 def _code_lines(document: Document, lines: Sequence[str]) -> list[tuple[int, str]]:
-    """The lines, numbered from 0, that are more than a comment of the document."""
+    """(0-based number, text) of the lines that are not comments of the document."""
     texts = (*document.words.get("doc", ()), *document.words.get("comments", ()))
     comments = {line.strip(_MARKS) for text in texts for line in text.split("\n")}
     return [(number, line) for number, line in enumerate(lines) if line.strip(_MARKS) not in comments]
 
 
 def _assignment(name: str) -> re.Pattern[str]:
-    """What makes a name a variable of a function's own: `name = `, `name: int = `, `for name in`, `let name`.
+    """Matches an assignment or declaration: `name = `, `name: int = `, `for name in`, `let name`.
 
     >>> [bool(_assignment("f").search(code)) for code in ("f = 1", "f: int = 2", "for f in x", "a.f = 1", "g(f == h)")]
     [True, True, True, False, False]
@@ -466,7 +462,7 @@ def _assignment(name: str) -> re.Pattern[str]:
 
 
 def _nearness(files: NDArray[np.int32], defining: NDArray[np.int32], places: Sequence[tuple[str, str]]) -> list[int]:
-    """Of each file, the position in GROUPS of its distance to the nearest file with a definition."""
+    """For each file the index in GROUPS of its distance to the nearest file with a definition."""
     folder_of = {
         file: (places[file][0], places[file][1].rpartition("/")[0]) for file in {*files.tolist(), *defining.tolist()}
     }
@@ -483,7 +479,7 @@ def _nearness(files: NDArray[np.int32], defining: NDArray[np.int32], places: Seq
 
 
 def _without_definition(code: str, marks: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Without the mark of the name in its own definition.
+    """The marks without that of the name in its definition.
 
     >>> code = "@read.cached\\ndef read(): read()"
     >>> _without_definition(code, name_marks(code, ["read"]))
@@ -496,8 +492,8 @@ def _without_definition(code: str, marks: list[tuple[int, int]]) -> list[tuple[i
 
 
 def _without_inner(uses: Sequence[Reference]) -> list[Reference]:
-    """Uses of one file by their first lines; lines of a function stand in the innermost one only, and what keeps none
-    is left out."""
+    """Uses of one file, by first line; each line is kept in its innermost function only, and uses without lines are
+    dropped."""
     in_order = sorted(uses, key=lambda use: (use.document.start_line, -use.document.end_line))
     kept = []
     for number, use in enumerate(in_order):

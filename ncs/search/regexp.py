@@ -1,4 +1,4 @@
-"""Regular expressions over the code of documents, matched in a process with limits: one can take longer than a life."""
+"""Regular expressions over the code of documents, matched in a process with limits, as one can take forever."""
 
 from __future__ import annotations
 
@@ -22,19 +22,18 @@ if TYPE_CHECKING:
     from ncs.types import Mask, Rows
 
 MAX_REGEXP = 1_000
-"""Characters."""
+"""Most characters of an expression."""
 ROWS = 100_000
 """Documents per task, which has PARSE_SECONDS."""
 TEXTS, TEXT = 20, 200
-"""Texts of a document that are given as matching, and their characters."""
+"""Most matching texts of a document, and their characters."""
 LIMITS = "this regular expression cannot be matched", "write a simpler one, or filter by language or path"
 
 
 def matching(snapshot: Snapshot, regexp: str, allowed: Mask | None) -> Mask:
-    """Mask of the allowed rows whose code or qualified name matches, bool [n].
+    """Mask of the allowed rows whose code or qualified name matches, bool [n]; `^` and `$` match at lines, as in grep.
 
-    As in grep `^` and `$` are the ends of a line. Raises BadInput for an invalid one, for one that takes too long, and
-    for an index without code.
+    Raises BadInput for an expression that is invalid or takes too long, and for an index without code.
     """
     compiled(regexp)
     if not snapshot.description.config.get("store_code", True):
@@ -51,7 +50,7 @@ def matching(snapshot: Snapshot, regexp: str, allowed: Mask | None) -> Mask:
 
 
 def matched_texts(regexp: str, codes: Sequence[str]) -> list[list[str]]:
-    """The distinct texts that match in each of some codes, in their order."""
+    """The distinct matching texts of each code, in order."""
     return run_limited(_matched_texts, regexp, codes, limits=LIMITS)
 
 

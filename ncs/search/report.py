@@ -1,7 +1,6 @@
-"""The parts of a bug report: its title, prose and code, and the names and paths that it mentions.
+"""The parts of a bug report: title, prose, code, names and paths.
 
-What every report of a project has says nothing about this one: comments of the form, sections about versions and the
-system, check lists, addresses.
+Text of the report's form is left out: comments, sections about versions and the system, check lists, addresses.
 """
 
 from __future__ import annotations
@@ -17,13 +16,12 @@ from ncs.search.traces import Trace, read_trace
 from ncs.text.tokens import STOP_WORDS, content_words, tokenize
 
 MOST_NAMES, MOST_PATHS = 300, 300
-"""Names and paths that are read, the first: a log has thousands."""
+"""Most names and paths read: a log has thousands."""
 MARKED, CAPITAL, PLAIN = 1.0, 0.3, 0.15
-"""Weight of a name that cannot be a word (in backticks, with a dot, an underscore or a hump), of a word of the title
-with a capital, and of another word of the title."""
+"""Weight of a name that is no word (in backticks, with a dot, an underscore or camel case), of a capitalized word of
+the title, and of another word of the title."""
 LINES, WORDS, STOP_WORDS_OF_PROSE, TITLE = 3, 10, 0.2, 3
-"""What a report has at least: lines in all, words of prose, the share of them that are stop words (prose has a third,
-code a tenth), and words of a title that say something."""
+"""Fewest lines of a report, words of its prose, share of stop words in it, and content words of its title."""
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s+(.{1,80}?)[\s#:]*|\*\*(.{1,80}?)\*\*:?|([A-Z][\w '/-]{2,40}):)\s*")
@@ -31,7 +29,7 @@ _ASIDE = re.compile(
     r"\b(?:environment|versions?|system|platform|screenshots?|check ?list|your (?:project|setup)|machine|os)\b",
     re.IGNORECASE,
 )
-"""Headings of what is not about the defect."""
+"""Headings of sections that are not about the defect."""
 _NO_PROSE = re.compile(
     r"\s*(?:[-*] \[[ xX]\]|</?(?:details|summary)\b|- (?:OS|Python version|Browser)\b)"
     r"|.*\b(?:clear and concise description of|any other context about|steps to reproduce the behaviou?r)\b",
@@ -53,9 +51,7 @@ _PATH = re.compile(r"(?<![\w.\\/-])[\w.\\/-]{1,300}\.[A-Za-z]{1,5}\b")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The parts of a report. names: of its title and prose, with their weights; used: of its code; paths: their parts;
-    trace: its frames.
-    """
+    """The parts of a report. names: of title and prose, with weights; used: names of its code; paths: split."""
 
     title: str
     prose: str
@@ -119,7 +115,7 @@ def report_title(text: str) -> str:
 
 
 def _split(body: str) -> tuple[str, str]:
-    """Prose and code, without what is not about the defect."""
+    """Prose and code, without check lists and sections under _ASIDE headings."""
     prose: list[str] = []
     code: list[str] = []
     fence, aside = "", False

@@ -10,15 +10,13 @@ R(a) is the number of repositories among those documents that use a. Only a name
 the weight of the signal depends on how many repositories use the leading names; inside one repository it is 0. And only
 where many documents fit the query do they share one: where the scores of those that vote fall off, few do.
 
-File: it helps inside one project, where queries ask for places; over many projects it would lift whole folders named
-like the query. Its weight is 1 / the effective number of repositories among the candidates.
+Proximity: for every two adjacent words of the query, weighted by idf, whether a document's code has both within WINDOW
+words of each other, in any order, its fields concatenated. Comments and literals are left out. Only the best candidates
+are read, as postings hold no positions.
 
-Proximity: for every two words that follow each other in the query, weighted by their idf, whether a document's code has
-both within WINDOW words of each other, in any order; its fields are read one after the other, so a name is beside its
-class. Comments and literals are left out. Only the best candidates are read, as postings hold no positions.
-
-Several depend on `inside`, 1 / the effective number of repositories among the candidates. Inside one project (1) people
-ask for the one place, however short, and an outline or a symbol may be it; over many they ask how something is done.
+`inside` is 1 / the effective number of repositories among the candidates: 1 inside one project, where queries ask for a
+place, however short its code; near 0 over many projects, where they ask how something is done. It is the weight of the
+file signal, which over many projects would lift whole folders named like the query.
 """
 
 from __future__ import annotations
@@ -50,12 +48,12 @@ if TYPE_CHECKING:
 
 POOL = 200
 """Candidates whose names are counted; 100 and 400 are no better."""
-STRONGEST = 25
-LEADING = 5
+STRONGEST, LEADING = 25, 5
+"""Names of a consensus, and those of them whose repositories are counted."""
 HALF, STEEPNESS = 6.0, 2.0
-"""The gate is .5 if the leading names are used by HALF repositories each, on average."""
+"""Midpoint and steepness of the gate over the mean number of repositories of the leading names."""
 DENSE, DENSE_STEEPNESS = 0.55, 0.04
-"""And where the candidates that vote have DENSE of the score of the best one, on average: then many answer."""
+"""The same over the mean score of the pool relative to its best."""
 NEIGHBORS = 100
 """Candidates whose file and repository count as evidence."""
 
@@ -63,8 +61,7 @@ NEIGHBORS = 100
 @dataclass(frozen=True, slots=True)
 class Consensus:
     """Names shared by the best candidates: ids int64 and lifts float64, strongest first; support: mean number of
-    repositories that use each leading name; density: mean score of the candidates that vote, of the best one's.
-    """
+    repositories that use each leading name; density: mean score of the pool relative to its best."""
 
     names: NDArray[np.int64]
     lifts: Scores
@@ -73,13 +70,13 @@ class Consensus:
 
     @property
     def gate(self) -> float:
-        """The weight by support in repositories and density, 0 to 1; 0 for one repository."""
+        """The weight of the consensus, 0 to 1, by support and density; 0 for one repository."""
         if self.support <= 1:
             return 0.0
         return _logistic((self.support - HALF) / STEEPNESS) * _logistic((self.density - DENSE) / DENSE_STEEPNESS)
 
     def scores(self, uses: Uses | NameUses, rows: Rows) -> Scores:
-        """The share of the lifts of each row's names, 0 to 1, [len(rows)]."""
+        """Sum of the lifts of each row's names, as a share of all lifts, [len(rows)]."""
         total = float(self.lifts.sum())  # strongest first, independent of ids
         if total <= 0:
             return np.zeros(len(rows))
@@ -96,9 +93,7 @@ def _logistic(x: float) -> float:
 
 
 def agree(uses: Uses | NameUses, repositories: NDArray[np.int32], rows: Rows, weights: Scores) -> Consensus:
-    """The consensus of the first POOL rows. rows: best first. weights: of each row, not negative; if all are 0 there
-    is no consensus. repositories: of each row.
-    """
+    """The consensus of the first POOL rows, best first; none if all weights (not negative) are 0."""
     rows, weights, repositories = rows[:POOL], weights[:POOL], repositories[:POOL]
     ids, lengths = uses.of(rows)
     names = distinct(ids.astype(np.int64))
@@ -117,9 +112,7 @@ def agree(uses: Uses | NameUses, repositories: NDArray[np.int32], rows: Rows, we
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Evidence from all candidates. pool: the rows that vote; inside: 1 / effective number of repositories, 1 for one
-    project.
-    """
+    """Evidence from all candidates. pool: rows of the consensus; inside: 1 / effective number of repositories."""
 
     consensus: Consensus
     pool: Rows
@@ -127,7 +120,7 @@ class Evidence:
 
 
 def gather_evidence(facts: DocumentFacts, rows: Rows, base: Scores) -> Evidence:
-    """Gather evidence from the candidates, best first; base: their scores by words and meaning."""
+    """Evidence of the candidates, best first; base: their scores by words and meaning."""
     weights = base / max(float(base[0]), 1e-9)
     owners = facts.file_roles.repositories_of(rows)
     repositories = effective_number(owners[:NEIGHBORS], weights[:NEIGHBORS])
@@ -146,9 +139,8 @@ def effective_number(owners: NDArray[np.int32], weights: Scores) -> float:
 
 
 def file_support(files: NDArray[np.int64], base: Scores) -> Scores:
-    """The total score of the best candidates in each row's file, relative to the best file, [len(files)]; 0 for files
-    without a name. Rows are in the order of candidates, best first.
-    """
+    """The total score of the best candidates in each row's file, relative to the best file, [len(files)], in the order
+    of candidates; 0 for files without a name."""
     names = distinct(files)
     numbers = np.searchsorted(names, files)
     weights = base / max(float(base[0]), 1e-9)
@@ -178,12 +170,10 @@ OPPOSITES: Mapping[str, str] = {a: b for pair in _PAIRS for a, b in (pair, rever
 def name_overlap(
     table: WordReader, stems: Stems, rows: Rows, idf: Mapping[str, float], spellings: Mapping[str, float] | None = None
 ) -> Scores:
-    """recall**2 * precision of each row's name, 0 to 1, [len(rows)]. spellings: stem of another
-    spelling of the query's words -> the idf that it counts.
+    """recall**2 * precision of each row's name, 0 to 1, [len(rows)].
 
-    recall: the share of the query's idf that the name has together with its scope; precision: the share of the name
-    that is in the query. `ProgressBar.render_progress` is all of "render the progress bar", `ProgressBar.render` less,
-    `ProgressBar.__enter__` nothing.
+    recall: the share of the query's idf in name and scope; precision: the share of the name's words in the query.
+    spellings: stem of another spelling of a query word -> its idf.
     """
     ids, offsets = table.select_rows(("name",), rows)
     total = sum(idf.values())
@@ -204,7 +194,7 @@ def name_overlap(
 def _find_terms(
     stems: Stems, ids: NDArray[np.int32], terms: Iterable[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which of the words have one of these stems: positions, ascending; the number of the term of each."""
+    """The ascending positions of the words that have one of these stems, and the number of each one's term."""
     term_stems = stems.of_stems(terms)
     order = np.argsort(term_stems)
     numbers = stems.numbers(ids)
@@ -235,11 +225,8 @@ def directions(tokens: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def name_direction(table: WordReader, stems: Stems, rows: Rows, tokens: Sequence[str]) -> Scores:
-    """1 if a row's name has the query's direction, -1 for the reverse or an opposite, else 0.
-
-    Words and embeddings cannot tell `intToString` from `stringToInt`, or `show` from `hide`; a name can: `x to y` and
-    `y from x` are one direction. An opposite counts where the name has it and not the query's own word.
-    """
+    """1 if a row's name has the direction of the query's conversion (`x to y`, `y from x`), -1 for the reverse, or for
+    an opposite (`show`, `hide`) without the query's own word, else 0, [len(rows)]."""
     pairs = directions(tokens)
     query = set(stem_all(tokens))
     against = {OPPOSITES[stem] for stem in query if stem in OPPOSITES} - query
@@ -271,15 +258,12 @@ def _direction(name: Sequence[str], words: Sequence[str], source: str, target: s
 
 
 EXACTLY = 1.0
-"""What a name that is the whole query says more for the definitions that are spelled so."""
+"""Added for a definition spelled exactly as a query that is only a name."""
 
 
 def definition_scores(symbols: Definitions, intent: Intent, rows: Rows, inside: float) -> Scores:
-    """The degree to which each row defines a symbol of the query, [len(rows)].
-
-    In a sentence a symbol asks for its definition inside one project only: over many projects `how to restart an
-    Activity` asks for no class of that name.
-    """
+    """The best weight by which each row defines a symbol of the query, [len(rows)]; times `inside` for a symbol in a
+    sentence: over many projects `how to restart an Activity` asks for no class of that name."""
     result = np.zeros(len(rows))
     for symbol in intent.symbols:
         defining, weights = symbols.match(symbol)
@@ -298,9 +282,7 @@ def are_constructors(symbols: Definitions, intent: Intent, rows: Rows) -> Scores
 
 
 def declared_overlap(symbols: Definitions, intent: Intent, rows: Rows, idf: Mapping[str, float]) -> Scores:
-    """recall**2, as in `name_overlap`, of the name of a symbol that each row declares, 0 to 1, [len(rows)]: a constant
-    is called so, though the code that declares it is not.
-    """
+    """recall**2, as in `name_overlap`, of the symbols of the query that each row declares, 0 to 1, [len(rows)]."""
     result, total = np.zeros(len(rows)), sum(idf.values())
     for symbol in intent.symbols:
         declaring = symbols.declaring(symbol.name)[0]
@@ -318,10 +300,8 @@ NEAR_FIELDS: tuple[Field, ...] = ("name", "scope", "calls", "enums", "identifier
 
 
 def proximity(table: WordReader, stems: Stems, rows: Rows, words: Sequence[str], idf: Mapping[str, float]) -> Scores:
-    """The share of the query's pairs that each row has near each other, 0 to 1, [len(rows)]; rows: best first.
-
-    words: stems of the query, in its order; idf: of each.
-    """
+    """The share of the query's adjacent pairs that each row has near each other, 0 to 1, [len(rows)]; rows: best first;
+    words: stems of the query, in order."""
     result, terms = np.zeros(len(rows)), list(dict.fromkeys(words))
     pairs = {(min(a, b), max(a, b)) for a, b in pairwise(map(terms.index, words)) if a != b}
     if not pairs:
@@ -341,23 +321,20 @@ def proximity(table: WordReader, stems: Stems, rows: Rows, words: Sequence[str],
 
 
 VALUE = 4
-"""Words of a value that a message has where its literal has a placeholder, or ends: `com.acme.Order`. A text without a
-sign of a message has none: "flush commit log to disk" is not "commit log disk full"."""
+"""Most words of a message in place of a placeholder of its literal: `com.acme.Order`."""
 MOSTLY = 0.6
-"""The share of a text without a sign of a message that a literal has to have, to make it one."""
+"""A text that is not marked as a message counts as one from this share of its words in a literal."""
 MIN_COMPLAINT, MIN_UNMARKED = 2, 4
-"""Words of a text that says what is wrong, at least, and of another: three, as "disk cache size", are what somebody
-looks for, not a message."""
+"""Fewest words of a message, and of a text that is not marked as one: "disk cache size" is a search."""
 
 
 def verbatim(
     table: WordReader, rows: Rows, words: Sequence[str], weights: Sequence[float], value: int, *, in_pairs: bool
 ) -> Scores:
-    """The share of a message's words, by their weights, that are three in a row in each row's literals, [len(rows)].
+    """The share of a message's words, by weight, that are three in a row in each row's literals, [len(rows)].
 
-    words: all of the message, in order; values that it was given have no weight, and those that no document has count
-    nothing. value: the most other words that the message may have between two words of a literal, where it may have
-    values. in_pairs: two in a row will do where they are MOSTLY of the message.
+    words, weights: of the message, in order; values have weight 0, and unknown words do not count. value: most words of
+    the message between two adjacent words of a literal. in_pairs: two in a row count if they are MOSTLY of the message.
     """
     result, words, weights = np.zeros(len(rows)), words[:MAX_MESSAGE], weights[:MAX_MESSAGE]
     ids, n = table.vocabulary.ids_of(list(words)).astype(np.int64), len(table.vocabulary)
@@ -384,7 +361,7 @@ def verbatim(
 
 
 def frame_scores(frames: Rows, rows: Rows) -> Scores:
-    """How near each row is to where a trace ends, [len(rows)]: 1 / n for its n-th frame, 0 for others."""
+    """1 / n for the row of the n-th frame, 0 for others, [len(rows)]."""
     result = np.zeros(len(rows))
     _, at, numbers = np.intersect1d(rows, frames, return_indices=True)
     result[at] = 1 / (1 + numbers)
@@ -392,12 +369,10 @@ def frame_scores(frames: Rows, rows: Rows) -> Scores:
 
 
 ROLE = 0.5
-"""Factor of tests, examples and the like inside one project, where .3 and .7 are no better; over many they show how a
-thing is done, and lose half as much."""
+"""Factor of tests, examples and the like inside one project, where .3 and .7 are no better; half the loss over many."""
 OUTLINE = 0.5
 BODY, THIN = 0.7, 12
-"""The factor of a body of at most THIN words over many projects: a getter, a delegate, an empty method. 6 words reach
-none of these, 20 and more reach what answers."""
+"""Factor over many projects of a body of at most THIN words, as of a getter; 6 exclude these, 20 include answers."""
 USUAL, SHORTER = 90, 0.25
 """A function of n words, fewer than USUAL, has (n / USUAL)**SHORTER of its score inside one project. .2 and .3 are no
 better."""
@@ -427,7 +402,7 @@ ASKS_FOR_CHANGES = tuple(frozenset(words.split("+")) for words in ("changelog", 
 
 
 def role_factors(roles: NDArray[np.int8], words: Sequence[str], factor: float = ROLE) -> Scores:
-    """1 for the product itself and for roles that the query's words ask for, else the factor; [len(roles)].
+    """1 for the product and for roles that the query names, else the factor; [len(roles)].
 
     >>> role_factors(np.array([0, 1, 2], np.int8), ["test", "client"]).tolist()
     [1.0, 1.0, 0.5]
@@ -441,8 +416,8 @@ def role_factors(roles: NDArray[np.int8], words: Sequence[str], factor: float = 
 
 
 def section_factors(roles: NDArray[np.int8], words: Sequence[str], factor: float = SECTION) -> Scores:
-    """The factor of sections of prose by the roles of their files, [len(roles)]: 1 where the query asks for documents
-    or for changes; changelogs, and documents among tests, stand further back by ROLE unless it asks for changes.
+    """The factor of sections of prose by the roles of their files, [len(roles)]: 1 if the query asks for documents or
+    changes; times ROLE for changelogs and documents among tests, unless it asks for changes.
 
     >>> roles = np.array([0, 3], np.int8)
     >>> section_factors(roles, ["install", "it"]).tolist(), section_factors(roles, ["read", "options"]).tolist()
@@ -459,18 +434,14 @@ def thin_bodies(table: WordReader, rows: Rows) -> NDArray[np.bool_]:
 
 
 def body_factors(thin: NDArray[np.bool_], inside: float, name: Scores, factor: float = BODY) -> Scores:
-    """The factor of functions with thin bodies, [len(thin)]. name: overlap of each name with the query.
-
-    The nearer a name is to the whole query, the more a short function is just what was asked for: `hideSoftKeyboard`
-    may be one line.
-    """
+    """The factor of functions with thin bodies, [len(thin)], nearer to 1 the larger the overlap of name and query:
+    `hideSoftKeyboard` may be one line."""
     return np.where(thin, 1 - (1 - factor) * (1 - inside) * (1 - np.clip(name, 0.0, 1.0)), 1.0)
 
 
 def length_factors(lengths: NDArray[np.integer[Any]], inside: float, name: Scores) -> Scores:
-    """The factor of functions of fewer than USUAL words inside one project, [len(lengths)]: BM25 favors what calls the
-    function asked for and does little else. Less for names that are near the query, as above.
-    """
+    """The factor of functions of fewer than USUAL words inside one project, [len(lengths)]: BM25 favors short callers
+    of the answer. Nearer to 1 for names near the query, as above."""
     shorter = np.minimum(1.0, (1 + lengths) / USUAL) ** (SHORTER * inside)
     return 1 - (1 - shorter) * (1 - np.clip(name, 0.0, 1.0))
 
@@ -478,9 +449,7 @@ def length_factors(lengths: NDArray[np.integer[Any]], inside: float, name: Score
 def quality_factors(
     table: WordReader, stems: Stems, rows: Rows, thin: NDArray[np.bool_], factor: float = UNFINISHED
 ) -> Scores:
-    """The factor of thin functions that are not implemented, [len(rows)]: they raise `NotImplementedError`, throw
-    `UnsupportedOperationException` or say so.
-    """
+    """The factor of thin functions that raise `NotImplementedError` or the like, [len(rows)]."""
     at = np.flatnonzero(thin)
     ids, offsets = table.select_rows((*IN_BODY, "types"), rows[at])
     numbers, owners = stems.numbers(ids), np.repeat(np.arange(len(at)), np.diff(offsets))
@@ -492,16 +461,14 @@ def quality_factors(
 
 
 MEMBER = 0.7
-"""The share of the score of a class or file that one of its functions needs to stand before it."""
+"""The share of the score of a class or file from which on one of its functions is placed before it."""
 
 
 def members_first(
     scores: Scores, files: NDArray[np.int64], outlines: NDArray[np.bool_], yielding: NDArray[np.bool_]
 ) -> Scores:
-    """Scores in which a function changes places with the class, or the code around functions, of its file that is just
-    before it, [n]: that has the words of all its functions, and people look for the one. The best score of a file
-    stays. yielding: the outlines that may give their place away, not those that define a symbol of the query.
-    """
+    """Scores in which the best function of a file swaps scores with outlines of the file (classes, top-level code)
+    ranked just before it, [n]: an outline has the words of all its functions. yielding: the outlines that may swap."""
     result: Scores = scores.copy()
     best: dict[int, int] = {}
     for at in np.argsort(-scores, kind="stable").tolist():
@@ -515,7 +482,7 @@ def members_first(
 
 
 SATURATION = 0.9
-"""Of a file that answers, further functions often answer too; .5 hides them, 1 lets a file fill the first ten."""
+"""Factor for each further hit of a file; .5 hides good hits, 1 lets a file fill the first ten."""
 
 
 def saturated(
@@ -526,10 +493,8 @@ def saturated(
     factor: float = SATURATION,
     clusters: NDArray[np.integer[Any]] | None = None,
 ) -> list[tuple[int, float]]:
-    """The best k positions and their scores; the n-th further one of a file has factor**n of its score.
-
-    scores: in any order, not negative. files: a number for each; a negative one is of no file. Greedy, best first,
-    ties by position. clusters: of near duplicates, negative for none; only the first of each is taken.
+    """The best k positions and their scores; the n-th further one of a file has factor**n of its score. Greedy, ties by
+    position. files: negative for no file. clusters: of near duplicates, negative for none; only the first is taken.
 
     >>> saturated(np.array([1.0, 0.9, 0.6]), np.array([7, 7, 8]), 3, factor=0.5)
     [(0, 1.0), (2, 0.6), (1, 0.45)]

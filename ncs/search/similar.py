@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from ncs.types import Mask
 
 POOL = 400
-"""Candidates whose features are compared. Compared with all 200,000 Android functions the best score is .008 lower on
-average.
-"""
+"""Candidates whose features are compared; among all 200,000 Android functions the best score is .008 higher."""
 SHARED: tuple[Field, ...] = ("name", "calls", "types", "enums", "literals", "identifiers", "parameters")
 """Fields whose words are compared."""
 
@@ -55,10 +53,9 @@ def parse_place(place: str) -> tuple[Path, int]:
 
 
 def function_at(file: Path, line: int, called: str = "") -> Document:
-    """The innermost function of a source file at a line, 1-based; its path is the file's whole path.
+    """The innermost function of a source file at a 1-based line, with the file's absolute path.
 
-    called: the name of the file in errors. Raises SourceError if the file cannot be read, BadInput if no function is at
-    the line.
+    called: the file's name in errors. Raises SourceError for an unreadable file, BadInput without a function there.
     """
     called = called or str(file)
     if not readers.readable(file.name):
@@ -71,10 +68,7 @@ def function_at(file: Path, line: int, called: str = "") -> Document:
 
 
 def function_in(source: bytes, language: str, line: int | None, *, called: str) -> Document:
-    """The innermost function at a line of source code, by default the first; raises BadInput.
-
-    called: the name of the code in errors.
-    """
+    """The innermost function at a line of source code, by default the first; raises BadInput. called: as above."""
     return _innermost(extract(source, language_called(language) or language), line, called)
 
 
@@ -102,12 +96,10 @@ def similar(
     passes: LocationFilter | None = None,
     allowed: Mask | None = None,
 ) -> list[Hit]:
-    """The k functions most like this one, ties by row: the score is the number of features that both have, divided by
-    that of those that either has, so that a long function which has all of them among others comes after a copy.
+    """The k functions of highest Jaccard similarity of features, ties by row, among the POOL that share most words.
 
-    passes: whether a location does; allowed: mask of rows. Only the POOL documents that share most of its
-    words are compared. The function itself is left out by its place; its exact copies are kept.
-    Raises BadInput for an index without code and for k < 1.
+    The function itself is left out by its place; its exact copies are kept. passes: location filter. Raises BadInput
+    for an index without code and for k < 1.
     """
     check_k(k)
     rows = candidates(function, postings, 2 * POOL, allowed)
@@ -129,10 +121,7 @@ def similar(
 
 
 def candidates(function: Document, postings: Postings, n: int, allowed: Mask | None = None) -> list[int]:
-    """The n rows that share most of a function's words, weighted by idf; best first, ties by row.
-
-    Unlike BM25 this ignores length: a function that contains this one may be long.
-    """
+    """The n rows that share most of a function's words by idf, ties by row; unlike BM25 without regard to length."""
     words = [word for field in SHARED for word in field_tokens(field, function.words.get(field, ()))]
     scores = np.zeros(len(postings))
     for stem in sorted({term.stem for term in postings.terms(words) if term.documents}):
@@ -146,7 +135,7 @@ def candidates(function: Document, postings: Postings, n: int, allowed: Mask | N
 
 
 def without(document: Document, function: Document) -> Document | None:
-    """The document at its first location that is not the function's own; None if there is none."""
+    """The document at its first location other than the function's; None if there is none."""
     places = (document.location, *document.copies)
     others = [place for place in places if not _is_at(function, place, same=document.digest == function.digest)]
     if len(others) == len(places):

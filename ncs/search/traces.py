@@ -1,14 +1,14 @@
-"""Stack traces as queries: which lines of which files they name, innermost first, and what the message says.
+"""Stack traces as queries: their frames, innermost first, and the message.
 
-One pattern reads the frames of all languages, as a frame names a file and a line:
+One pattern reads the frames of all languages:
 
     File "/usr/lib/python3/click/core.py", line 12, in main      at okio.GzipSource.read(GzipSource.kt:92)
     at next (/home/a/node_modules/express/lib/router.js:3:5)     /go/pkg/mod/cobra/command.go:12 +0x1d
     in C:\\src\\Serilog\\Core\\Logger.cs:line 12                    #0 /app/vendor/slim/Slim/App.php(12): run()
 
-Only the files of the index are the project's own. A frame has other folders above than the index, so a file is the
-frame's where their paths end alike: in two parts, or in all of the shorter one. What was built without debugging
-information says names alone, and leads to their definitions; a name without a class or namespace, if it has one only:
+Folders above a project differ, so a file of the index is the frame's if the last two parts of their paths are equal, or
+all of the shorter one. A frame without file leads to the definition of its name (without a class or namespace, only if
+there is a single one):
 
     at Serilog.Core.Logger.Write(LogEvent e)                     #2 0x00007ffff7ca90a1 in leveldb::DBImpl::Write ()
 """
@@ -34,25 +34,23 @@ if TYPE_CHECKING:
     from ncs.storage.snapshot import Snapshot
     from ncs.types import Location, Rows
 
-MAX_FRAMES = 100
-"""Frames that are read, the first or the last of a trace: a recursion has thousands."""
-PER_LINE = 3
-"""Frames that are read of a line."""
+MAX_FRAMES, PER_LINE = 100, 3
+"""Most frames read of a trace, innermost first, and of a line: a recursion has thousands."""
 _NO_PATH = r"""\s"'(),;=<>|"""
 _FRAME = re.compile(rf"""(?<![^{_NO_PATH}])([^{_NO_PATH}]{{1,300}}\.\w{{1,10}})(?:", line |:line |:|\()(\d{{1,7}})\b""")
 _NAMED = re.compile(r"\s*(?:at |#\d{1,4} +(?:0x[0-9a-f]{1,16} in )?)([\w.:+$`~<>]{3,300})(?:\[[\w, ]{1,100}\])? ?\(")
 _PACKAGE = re.compile(r"(?:^|[\s/])((?:\w{1,100}\.){1,30})[\w$]{1,200}\.[\w$<>]{1,200}\($")
-"""Before the file of a frame of Java: the package, whose folders it is in, the class and the method."""
+"""Package, class and method before the file of a frame in Java; the package names the folders of the file."""
 _PYTEST = re.compile(r"^E {3,}", re.MULTILINE)
 _INNERMOST_LAST = re.compile(rf"most recent call last|{_PYTEST.pattern}", re.MULTILINE)
 _NO_MESSAGE = re.compile(r"\s|#\d|Traceback|goroutine \d|stack (?:back)?trace|Thread |from |at ", re.IGNORECASE)
-"""How lines begin that are no message."""
+"""The beginnings of lines that are no message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A line of a file, or a function alone. path: its parts, the file last; text: of the frame and the line before,
-    which has the name of the function in Go; name: of a function alone, with what it is in."""
+    """A line of a file, or the name of a function. path: its parts; text: the line before, which in Go names the
+    function, and that of the frame; name: qualified, of a frame without file."""
 
     path: tuple[str, ...]
     line: int
@@ -101,9 +99,8 @@ def read_trace(text: str) -> Trace:
 
 
 class Files:
-    """The files of an index. numbers: of each row's file; places: repository and path of each number; by_name: the
-    numbers of those that are called so.
-    """
+    """The files of an index. numbers: of each row's file; places: (repository, path) of each number; by_name: file name
+    -> numbers."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -114,8 +111,7 @@ class Files:
             self.by_name[path.rpartition("/")[2]].append(number)
 
     def rows_of(self, trace: Trace, definitions: Definitions) -> Rows:
-        """The functions that a trace runs through, innermost first, each once: the one that its frame names and whose
-        lines it is in, else one of these."""
+        """The distinct functions of a trace's frames (`_function_of`), innermost first."""
         if not trace.frames:
             return np.zeros(0, np.int64)
         rows: dict[int, None] = {}
@@ -134,7 +130,7 @@ class Files:
 
 
 def _defining(name: Sequence[str], definitions: Definitions) -> list[int]:
-    """The definitions of a name in its class or namespace, all overloads; of a name alone, if it has one only."""
+    """The definitions of a qualified name, all overloads; of a bare name only a single one."""
     *scopes, own = name
     if scopes and own.strip("<>") in ("ctor", "init"):
         own = scopes[-1]
@@ -144,7 +140,7 @@ def _defining(name: Sequence[str], definitions: Definitions) -> list[int]:
 
 
 def lines_of(trace: Trace, location: Location) -> list[int]:
-    """The lines of a function that a trace names, innermost first, those of frames inside of it after its own."""
+    """The lines of frames in a function, innermost first; frames that name the function before others."""
     name = re.compile(rf"(?<!\w){re.escape(location.qualified_name.rpartition('.')[2])}(?!\w)")
     frames = sorted(trace.frames, key=lambda frame: not name.search(frame.text))
     lines = (frame.line for frame in frames if _ends_alike(frame.path, location.path))
@@ -162,10 +158,9 @@ def _ends_alike(frame: Sequence[str], path: str) -> bool:
 
 
 def _function_of(frame: Frame, locations: Sequence[Location]) -> int | None:
-    """The position of the frame's function; None where neither its name nor its line is here.
+    """The position of the frame's function; None if no location has its name or its line.
 
-    Lines move from release to release, names seldom do: what the frame's own line names is preferred to what has its
-    line, a function to its class.
+    A function that the frame names is preferred to one around its line: lines move from release to release.
     """
     texts = frame.text.partition("\n")[2], frame.text
     own, words = (set(re.findall(r"\w+", text)) for text in texts)

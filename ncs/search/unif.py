@@ -74,9 +74,8 @@ class Spread:
 class UnifRanker(Ranker):
     """Orders documents by the cosine of a learned code vector and a learned query vector.
 
-    head: the folder of a head, or of the training run that made it; the index keeps a copy. Words of documents that the
-    head does not know are ignored. A head that reads source needs an index that stores code.
-    centre: subtract the mean of all document vectors; None: as the head was trained.
+    head: the folder of a head or of its training run; the index keeps a copy. A head that reads source needs stored
+    code. centre: whether to subtract the mean of all document vectors; None: as the head was trained.
     """
 
     head: Head
@@ -131,10 +130,7 @@ class UnifRanker(Ranker):
         return list(zip(rows[order].tolist(), z_scores[order].tolist(), strict=True))
 
     def z_scores(self, query: Matrix, rows: Rows, text: str) -> Scores:
-        """The head's scores of these rows in standard deviations above the mean of all, [len(rows)].
-
-        query: the vector of the text.
-        """
+        """The z-scores of these rows, [len(rows)]; query: the vector of the text."""
         z_scores = self.spread.z_scores(query, self.vectors.similarities(query, rows).astype(np.float64))
         if self.translated is None:
             return z_scores
@@ -151,10 +147,7 @@ class UnifRanker(Ranker):
         return z_score
 
     def ablated_vector(self, words: WordTable, row: int, document: Document, field: Field) -> Matrix:
-        """The unit vector [d] of a document without one field.
-
-        For a head that reads source, only the name can be left out, at all its occurrences.
-        """
+        """The unit vector [d] of a document without one field; of a head that reads source, without its name only."""
         code = self.head.code
         if self.head.reads == "source":
             source = document.code.replace(document.name, "") if field == "name" and document.name else document.code
@@ -186,9 +179,7 @@ class UnifRanker(Ranker):
             self._index_centered(self._encode_words(words, track=track), len(words))
 
     def _encode_words(self, words: WordTable, mean: float | None = None, *, track: Track = silent) -> Iterator[Matrix]:
-        """Vectors of documents, and impacts for a head with a translation; mean: mean length, None: of these
-        documents.
-        """
+        """Vectors of documents, and impacts for a head with a translation. mean: mean length, by default theirs."""
         head, starts = self.head, range(0, len(words), CHUNK)
         tokens_of = tokens_of_words(head.code, words.vocabulary)
         impacts = None

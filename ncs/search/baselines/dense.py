@@ -35,8 +35,7 @@ class TextModel(Protocol):
 class DenseRanker(Ranker):
     """Orders documents by the cosine of their text's vector and the query's.
 
-    open_model: makes the model of a configuration, for the first text. needs: the setting that fitting cannot do
-    without.
+    open_model: opens the model of a configuration. needs: the required setting.
     """
 
     _vectors: Vectors

@@ -35,11 +35,10 @@ def endpoint_ranker(
     batch: int = 64,
     dimensions: int | None = None,
 ) -> DenseRanker:
-    """A ranker by the address up to, not with, `/embeddings`, as `http://localhost:8080/v1`.
+    """A ranker by a server. url: without `/embeddings`, as `http://localhost:8080/v1`; its key: NCS_ENDPOINT_KEY.
 
-    The key is read from the environment variable NCS_ENDPOINT_KEY. Texts are cut at max_characters, about 512 tokens
-    of code: the server's tokens are not known here. dimensions: ask for shorter vectors, where the model can. Raises
-    BadInput for an address that is none or that has a password in it.
+    Texts are cut at max_characters, about 512 tokens of code. dimensions: of the vectors, if the model can shorten
+    them. Raises BadInput for an invalid address and one with a password.
     """
     if url is not None:
         parts = urlsplit(url)
@@ -108,7 +107,7 @@ class EndpointModel:
         return self._to_array(vectors, len(texts))
 
     def _to_array(self, vectors: Sequence[NDArray[np.float32]], n: int) -> Matrix:
-        """The response as an array; raises NcsError if the number or the length of vectors is wrong."""
+        """The response [n, d]; raises NcsError for a wrong number or length of vectors."""
         url = self._config["url"]
         if len(vectors) != n:
             raise NcsError(f"{url} gave {len(vectors)} vectors for {n} texts; ask another server")

@@ -36,12 +36,11 @@ LEAST_WEIGHT = 0.05
 
 
 class EnhancedRanker(Ranker):
-    """Asks `part` for the query and, for each of its words, the best code word where its weight >= `least_weight`.
+    """Searches with `part` for the query and the best code word of each of its content words, of at least
+    `least_weight`.
 
     The weights are learned from `pairs`, a JSON lines file with query, code and language (Sachdev et al. 2018, query
-    enhancement), without the queries in the file `leave_out`, for example those of an evaluation. idf: weigh code
-    words; as published they count alike. Stop words of a query get no code word, and no word is added twice or where
-    it is already.
+    enhancement), without the queries in the file `leave_out`. idf: weight code words by idf, unlike the paper.
     """
 
     _words: Cooccurrence
@@ -116,10 +115,9 @@ class EnhancedRanker(Ranker):
 
 @dataclass(frozen=True, slots=True)
 class Cooccurrence:
-    """The frequencies of code words in the answers to queries with a word, each row divided by its sum.
+    """The frequencies of code words in the answers to queries with a word, each row divided by its sum, as CSR.
 
-    Row of query word q: weights[offsets[q] : offsets[q + 1]] (float32) of the code words in ids, alike. One .npy
-    each on disk, and the two vocabularies in folders of their own.
+    On disk one .npy per array, and the two vocabularies in folders of their own.
     """
 
     questions: Vocabulary
@@ -243,8 +241,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def code_words(code: str, language: str) -> list[str]:
-    """The NCS words of a piece of code: whole file, members or statements. All words if the language is unknown or no
-    function is extracted.
+    """The NCS words of a file, members or statements; all words if no function is extracted.
 
     >>> code_words("view.setText(R.string.hello);", "java")
     ['set', 'text']

@@ -47,12 +47,11 @@ def grades(lines: Counts, tokens: Counts, words: Counts, spellings: Counts, n: i
 
 
 class PostrankRanker(Ranker):
-    """The first `depth` documents of `part`, sorted by the six keys of `grades`; the others follow.
+    """The first `depth` documents of `part`, sorted by `grades`; the others follow.
 
-    The words of a query and of a document are those NCS reads; a document's tokens as typed are what is in the same
-    fields between white space and punctuation, case aside. With stop_words=False a query's stop words count for
-    neither: few functions contain `how` and `do`. A score is the grade (0 to 63) plus 1 / (1 + rank before).
-    An index without code has no tokens as typed; the last two keys then tell nothing.
+    Words and tokens of a document are those of NCS_FIELDS, split by `tokenize` and at punctuation. With
+    stop_words=False stop words of a query are left out of both. A score is the grade (0 to 63) plus 1 / (1 + rank
+    before). Without stored code there are no tokens.
     """
 
     _documents: tuple[WordReader, Callable[[Sequence[int]], list[Document]]]

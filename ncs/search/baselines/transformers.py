@@ -22,10 +22,7 @@ POOLINGS = ("mean", "cls", "max", "lasttoken")
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The conventions of one family of models: text before questions and documents, pooling of token vectors.
-
-    None: as the model's own files have it, else nothing and the mean.
-    """
+    """Prefixes and pooling of a family of models; None: as in the model's files, else none and the mean."""
 
     query_prefix: str | None = None
     document_prefix: str | None = None
@@ -42,7 +39,7 @@ FAMILIES: Mapping[str, Family] = {
     "contriever": Family("", "", "mean"),
     "unixcoder": Family("", "", "mean"),
 }
-"""The first whose name is a part of the model's name is used: `intfloat/e5-base-v2` -> e5."""
+"""The first whose name is a part of the model's name counts: `intfloat/e5-base-v2` -> e5."""
 
 
 def family_of(model: str) -> Family:
@@ -70,10 +67,10 @@ def transformers_ranker(
     device: str | None = None,
     download: bool = False,
 ) -> DenseRanker:
-    """A ranker by a model's folder or name; it is downloaded only with download=True.
+    """A ranker by a model's folder or name, downloaded only with download=True.
 
-    Prefixes and pooling are those of the model's family unless given. dtype: `float16` halves the memory a large
-    model takes; vectors are float32 all the same. device: `cuda`, `cpu`; by default a GPU where there is one.
+    Prefixes and pooling: by default of the model's family. dtype: of the model; vectors are float32. device: `cuda`,
+    `cpu`; by default a GPU if there is one.
     """
     if pooling not in (None, *POOLINGS):
         raise unknown("pooling", pooling, POOLINGS)
