@@ -24,21 +24,19 @@ if TYPE_CHECKING:
     from ncs.types import Scores
 
 FEATURES = ("coverage", "evidence", "meaning", "name", "certain", "general", "share", "lead")
-"""Features of a hit; words are counted by idf, a word as rare as can be is 1, and the query has q of them:
-coverage: the part c of the query that the document's words have, as c^3 (1 - exp(-q / 3)): two words say less than six,
-and a missing one says much; evidence: its BM25, as 1 - exp(-BM25 / 2); meaning: cosine; name: the signal, unweighted;
-certain: the most of the signals definition, verbatim and frame, 0 to 1; general: the score by the general head beyond
-chance, 1 at most, 0 without the head; share: its score over the best hit's; lead: by how much of its score it is ahead
-of the next hit."""
+"""Features of a hit. idf and BM25 are divided by the idf of the rarest possible word; q: idf of the query.
+coverage: c^3 (1 - exp(-q / 3)), c: the share of q that the document has; evidence: 1 - exp(-BM25 / 2); meaning: cosine;
+name: the signal, unweighted; certain: maximum of the signals definition, verbatim and frame, 0 to 1; general: score by
+the general head beyond chance, at most 1; share: score / score of the best hit; lead: (score - next score) / score."""
 STRONG, LIKELY, WEAK = 0.6, 0.3, 0.1
-"""From these probabilities on a hit is called so."""
+"""Least probabilities of these likelihoods."""
 TUNED = "tuned.json"
 """The weights that `ncs tune` learned, in the index folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A logistic model over FEATURES; no coefficient is negative, so that more of a feature never lowers it."""
+    """A logistic model over FEATURES without negative coefficients."""
 
     intercept: float
     coefficients: tuple[float, ...]
@@ -73,7 +71,7 @@ def load_weights(index: Path) -> Mapping[str, float]:
 
 
 def likelihood(confidence: float | None) -> str:
-    """The word that people read for a confidence: strong, likely or weak; "" below these, and without one."""
+    """The likelihood of a confidence: strong, likely, weak or "" (also without a confidence)."""
     words = {"strong": STRONG, "likely": LIKELY, "weak": WEAK}
     return next((word for word, least in words.items() if confidence is not None and confidence >= least), "")
 

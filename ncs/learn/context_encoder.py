@@ -1,15 +1,12 @@
-"""What a function is about, by a transformer layer over its words: the part of the general head that reads in context.
-
-In a bag every word counts by itself, whatever stands beside it. Here the words of a function see each other (Vaswani
-et al. 2017; one layer, normalized before it), and so decide what each of them means and how much it counts. For the
-distinct words u of a function, field by field, with learned vectors e_u, weights b_u, positions p, and vectors f and
-weights f' of their fields:
+"""The part of the general head that reads words in context: one transformer layer (Vaswani et al. 2017, normalized
+before it) over the distinct words u of a function, field by field, with learned vectors e_u, weights b_u, positions p,
+and vectors f and weights f' of their fields:
 
     h_u     = norm(layer(e_u + p_u + f_u))
     vector  = unit(sum over u of exp(b_u + f'_u + w . h_u) * (e_u + out(h_u)))
 
-A query has the same form without fields. The cosine of both is computed for the leading candidates of a query only,
-from the words that an index holds anyway. Trained by `unif.context`.
+A query has the same form without fields. The cosine of both is computed for the leading candidates of a query only.
+Trained by `unif.context`.
 
 On disk: `context_words.npy` (int8 [2, V, d]: e of queries and of functions), `context_scales.npy` (float16 [2, V]: what
 a row of these is multiplied by), `context_weights.npy` (float16 [2, V]: b) and `context.npy` (float16: all other
@@ -42,7 +39,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float32]
 
 READ_IN_CONTEXT: tuple[Field, ...] = tuple(field for field in READ if field != "doc")
-"""The fields, in this order. A doc comment is what most queries to learn from are made of."""
+"""The fields, in this order; without `doc`, of which most training queries are made."""
 LONGEST_QUERY, LONGEST_FUNCTION, LONGEST_FIELD = 12, 64, 60
 """Distinct words of a query and of a function, and words of a field, that are read."""
 MIN_QUERY = 2
@@ -72,7 +69,7 @@ def parameters() -> dict[str, tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class ContextEncoder:
-    """The arrays of the encoder; parameters: by the names of `parameters`, float32."""
+    """The arrays of the encoder; parameters: float32, by the names of `parameters`."""
 
     words: NDArray[np.int8]
     scales: NDArray[np.float16]
@@ -100,7 +97,7 @@ class ContextEncoder:
         return vectors
 
     def shares(self, query: Array, stems: Ids, fields: Ids) -> Array:
-        """What each word of one function adds to its cosine to the vector of a query, [words that are read]."""
+        """Each word's part of the cosine of one function to the vector of a query, [words read]."""
         ids, fields = stems[None, :LONGEST_FUNCTION], fields[None, :LONGEST_FUNCTION]
         weights, vectors = self._in_context("code", ids, np.ones(ids.shape, np.bool_), fields)
         parts = weights[0, :, None] * vectors[0]
@@ -154,10 +151,9 @@ class ContextEncoder:
 
 
 def distinct_words(stems: Ids, lengths: Ids, known: int) -> tuple[Ids, Ids, Ids]:
-    """What the encoder reads of functions: stems [m] and their fields [m], each once a field, and offsets [n + 1].
+    """The encoder's input: distinct stems of each field [m], their fields [m], and offsets of functions [n + 1].
 
-    stems: numbers below `known`, or negative ones, which are left out, of all functions, field by field; lengths: of
-    READ_IN_CONTEXT, [n, fields].
+    stems: of all functions, field by field, below `known`, or negative if unknown; lengths: of fields, [n, fields].
     """
     n, width = lengths.shape
     cells = np.repeat(np.arange(n * width), lengths.ravel())  # the field of a function that a word is in

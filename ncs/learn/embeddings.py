@@ -30,22 +30,20 @@ Choice = Literal["auto", "fasttext", "lsa"]
 CROSSOVER, MANY = 30_000, 6.0
 """Documents, and repositories in effect, from which on fastText's vectors are better."""
 DRIFT, GROWTH = 0.02, 1.5
-"""How much the share of words without a vector may rise, and the number of documents grow, until training is due."""
+"""Training is due if the share of words without a vector rises, or the number of documents grows, by more."""
 LEAST_DOCUMENTS = 5
-"""What a word must stand in to be compared: all words that stand in one document alone have the same vector."""
+"""Fewest documents of a word to compare: the words of a single document have the same vector."""
 PAIRS, CHANCE = 10_000, 0.99
-"""Random pairs of words, and the share of them that a neighbor must be more similar than."""
+"""Random pairs of words, and the quantile of their similarities that a neighbor must exceed."""
 ROUNDING = 0.001
-"""A smaller cosine is of rounding, which differs from one kind of processor to the next."""
+"""Smaller cosines are rounding errors, which differ between processors."""
 
 
 def choose(
     choice: Choice, repositories: NDArray[np.int32], fasttext: FastTextConfig, lsa: LsaConfig
 ) -> FastTextConfig | LsaConfig:
-    """The settings to learn a corpus with, given the repository of each of its documents.
-
-    "auto": LSA for a small corpus of few repositories: inside a project people look for a place, over many for
-    whatever does it, and fastText's neighbors are wider. Settings of fastText choose fastText.
+    """The settings to learn a corpus with. repositories: of its documents. "auto": LSA for a small corpus of few
+    repositories, unless there are settings of fastText.
 
     >>> from ncs.config import FastTextConfig, LsaConfig
     >>> one, many = np.zeros(500, np.int32), np.arange(500, dtype=np.int32)
@@ -64,10 +62,7 @@ def choose(
 
 @dataclass(frozen=True, slots=True)
 class Embeddings:
-    """Word vectors, float32 [len(vocabulary), d]; a zero row is a word without one.
-
-    notes: a sentence for each deviation from the settings.
-    """
+    """Word vectors, float32 [len(vocabulary), d], zero rows for words without one; notes: deviations from settings."""
 
     vectors: Matrix
     method: Method = "none"
@@ -82,11 +77,8 @@ class Embeddings:
         track: Track = silent,
         folder: Path | None = None,
     ) -> Embeddings:
-        """Learn from the words of NCS_FIELDS; the kind of config chooses the method.
-
-        Where fastText cannot learn (not installed, diverged, crashed, nothing to read) LSA does, and where that cannot
-        all rows are zero; `notes` say so. folder: for temporary files. Raises BadInput for a bad pretrained file.
-        """
+        """Learn from the words of NCS_FIELDS by the method of `config`; by LSA if fastText fails, else zero rows, with
+        notes. folder: for temporary files. Raises BadInput for a bad pretrained file."""
         from ncs.config import FastTextConfig, LsaConfig
         from ncs.learn import lsa
 
@@ -124,10 +116,10 @@ class Embeddings:
     def nearest(
         self, vocabulary: Vocabulary, id: int, documents: NDArray[np.int64], n: int = 10
     ) -> list[tuple[str, float]] | None:
-        """The n words of the most similar vectors and their cosine, by (-cosine, id); None for a word without one.
+        """The n most similar words and their cosines, by (-cosine, id); None for a word without a vector.
 
-        documents: in how many each word stands. Only words of LEAST_DOCUMENTS or more are compared, and only those are
-        neighbors that are more similar than random pairs of them.
+        documents: document frequencies of words. Only words of at least LEAST_DOCUMENTS documents are compared, and
+        neighbors must be more similar than random pairs.
         """
         unit = unit_rows(self.vectors)
         if id >= len(unit) or not unit[id].any():

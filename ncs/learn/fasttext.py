@@ -1,7 +1,7 @@
-"""Word vectors by fastText's skip-gram, learned in processes of their own: memory goes back, crashes stay there.
+"""Word vectors by fastText's skip-gram, learned in child processes, as it may crash.
 
-Two models learn side by side, each half of the dimensions of every word, from first vectors of their own: on two cores
-in two thirds of the time of one, as good, and the same whatever the number of cores.
+Two models learn in parallel, each half of the dimensions of every word: on two cores in two thirds of the time of one
+model, as good, and independent of the number of cores.
 
 The module `fasttext` may come from any distribution: fasttext-community, fasttext, fasttext-wheel ...
 """
@@ -61,11 +61,8 @@ class TrainingFailedError(NcsError):
 def train(
     words: WordTable, config: FastTextConfig, *, track: Track = silent, folder: Path | None = None
 ) -> tuple[Matrix, tuple[str, ...]]:
-    """Vectors [len(vocabulary), dim], zero rows for words without one, and notes for people.
-
-    folder: where temporary files go. Raises TrainingFailedError where fastText cannot learn, BadInput for a pretrained
-    file that does not fit.
-    """
+    """Vectors [len(vocabulary), dim], zero rows for words without one, and notes for people. folder: for temporary
+    files. Raises TrainingFailedError, and BadInput for a wrong pretrained file."""
     if find_spec("fasttext") is None:
         raise TrainingFailedError("fastText is not installed: pip install fasttext-community")
     vocabulary = list(words.vocabulary)
@@ -106,10 +103,8 @@ def train(
 
 
 def _sentences(words: WordTable, keep: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
-    """(ids, offsets) of chunks of documents, without words not to keep and without immediate repetitions.
-
-    Long runs of one word are what made fastText fail with "Encountered NaN".
-    """
+    """(ids, offsets) of chunks of documents, of words to keep and without immediate repetitions, which make fastText
+    fail with "Encountered NaN"."""
     for start in range(0, len(words), CHUNK):
         learned = words.learned(start, min(start + CHUNK, len(words)))
         ids, offsets = words.select_rows(NCS_FIELDS, learned)
@@ -120,10 +115,7 @@ def _sentences(words: WordTable, keep: NDArray[np.bool_]) -> Iterator[tuple[NDAr
 
 
 def _write_text(path: Path, words: WordTable, keep: NDArray[np.bool_], spelling: list[bytes]) -> None:
-    """One document per line, its fields in the order of NCS_FIELDS.
-
-    fastText splits lines of over 1,024 words: nothing is lost.
-    """
+    """One document per line, its fields in the order of NCS_FIELDS; fastText splits lines of over 1,024 words."""
     with path.open("wb") as file:
         for ids, offsets in _sentences(words, keep):
             tokens = [spelling[id] for id in ids.tolist()]
@@ -134,11 +126,8 @@ def _write_text(path: Path, words: WordTable, keep: NDArray[np.bool_], spelling:
 def _write_first_vectors(
     path: Path, ids: list[int], spelling: list[bytes], pretrained: dict[int, Matrix], config: FastTextConfig
 ) -> None:
-    """A random first vector, uniform in -1/dim .. 1/dim, for each word without a pretrained one.
-
-    fastText 0.9.3 fills only a tenth of its own first matrix per thread and leaves the rest to whatever the
-    memory held: that is where NaN and runs that differ came from. Given a file, it starts from that instead.
-    """
+    """A random first vector, uniform in -1/dim .. 1/dim, for each word without a pretrained one: fastText 0.9.3 fills
+    only a part of its own first matrix, which gives NaN and differing runs."""
     rng = np.random.default_rng(config.seed)
     steps = [b"%.6g" % ((2 * i + 1 - 1024) / (1024 * config.dim)) for i in range(1024)]
     with path.open("wb") as file:
@@ -151,10 +140,8 @@ def _write_first_vectors(
 
 
 def _run(models: Mapping[Path, FastTextConfig], epochs: int, track: Track) -> tuple[Matrix, list[str]]:
-    """Vectors of the words in WORDS, learned from TEXT, and notes; slower where fastText diverged.
-
-    models: their folders and settings. Raises TrainingFailedError where one crashed or diverged at every rate.
-    """
+    """Vectors of WORDS learned from TEXT, with a lower learning rate after divergence, and notes. models: folders and
+    settings. Raises TrainingFailedError if one crashed or diverged at every rate."""
     for share in RATE_SHARES:
         for folder, config in models.items():
             job = {
@@ -185,11 +172,8 @@ def _run(models: Mapping[Path, FastTextConfig], epochs: int, track: Track) -> tu
 
 
 def _run_processes(folders: Sequence[Path], track: Track) -> list[int]:
-    """Exit statuses of the models' processes, which end with this call, whatever happens.
-
-    They import what this process would; glibc gives them zeroed memory (MALLOC_PERTURB_), so that sub-words start at
-    zero. Progress is the first one's.
-    """
+    """Exit statuses of the models' processes, which never outlive this call; progress is that of the first. Their memory
+    is zeroed (MALLOC_PERTURB_), so that sub-words start at zero."""
     path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     with ExitStack() as stack:
         processes = []
@@ -224,11 +208,8 @@ def _percents(lines: Iterable[str]) -> Iterator[int]:
 
 
 def read_pretrained(name: str, vocabulary: Vocabulary, dim: int) -> dict[int, Matrix]:
-    """Word id -> vector [dim] for words of the vocabulary, from a .vec (word2vec text) or a .bin (fastText) file.
-
-    A .bin model gives every word a vector where it has sub-words. Raises BadInput for a file that is
-    missing, unreadable, or of another dimension.
-    """
+    """Word id -> vector [dim] for words of the vocabulary, from a .vec (word2vec text) or a .bin (fastText) file; raises
+    BadInput for one that is missing, unreadable, or of another dimension."""
     path = Path(name)
     if not path.is_file():
         raise BadInput(f"no pretrained vectors at {path}; name a .vec or .bin file")
@@ -321,11 +302,8 @@ def main() -> int:
 
 
 def _report(epochs: float) -> None:
-    """Print percents by the position in fastText's open file, as it reports nothing itself with one thread.
-
-    The first pass over the file, which builds the dictionary, takes next to nothing. Ends the process when its parent
-    has ended.
-    """
+    """Print percents by the position in fastText's open file, as it reports no progress with one thread; end the
+    process with its parent. The first pass, for the dictionary, does not count."""
     parent, text = os.getppid(), Path(TEXT).stat()
     passes, last, printed = 0, 0, 0
     while os.getppid() == parent:

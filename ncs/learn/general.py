@@ -1,10 +1,9 @@
-"""The general head: what public code teaches about the words that people search with, part of the package.
+"""The general head, part of the package: which words of code stand for words of queries, learned from pairs of
+documentation and code of public repositories (`ncs train general`).
 
-An index knows the words of the code it reads. This head, learned from pairs of documentation and code of many public
-repositories (`ncs train general`), knows which other words stand for them. It is computed for the best candidates of a
-query, and finds them where an index has no word of it, from the words that an index holds anyway, so an index stores
-nothing for it. With the impact w(u, d) of a word u in a function d (BM25's, without idf: ncs.learn.translation), query
-words t, and learned vectors and weights of words:
+It scores the best candidates of a query from the words of an index, and retrieves them if the index has no word of the
+query. With the impact w(u, d) of a word u in a function d (ncs.learn.translation), query words t, and learned vectors
+and weights of words:
 
     vectors     max(0, cos(sum over t of a_t q_t, sum over u of b_u w(u, d) c_u))
     match(t)    sum over u of w(u, d) * e_u * (max(0, cos(r_t, s_u)) ** power + same * [t is u])
@@ -12,9 +11,9 @@ words t, and learned vectors and weights of words:
 
 Its second part, `ncs.learn.context_encoder`, reads the words of the leading candidates in context.
 
-On disk: `general.json` (settings), `vocabulary.*` (V stems), `tables.npy` (int8 [4, V, d]: q, c, r, s), `scales.npy`
-(float16 [4, V]: what a row of a table is multiplied by), `weights.npy` (float16 [4, V]: logarithms of a, b, g, e), and
-the files of the encoder. `general.json` has the digest of them all, too, for `verify`.
+On disk: `general.json` (settings, and the digest of all files), `vocabulary.*` (V stems), `tables.npy` (int8 [4, V, d]:
+q, c, r, s), `scales.npy` (float16 [4, V]: factors of the rows), `weights.npy` (float16 [4, V]: logarithms of a, b, g,
+e), and the files of the encoder.
 """
 
 from __future__ import annotations
@@ -57,11 +56,11 @@ _QUERY, _CODE, _QUERY_WORD, _CODE_WORD = range(4)
 """Numbers of the tables q, c, r and s, and of their weights."""
 UNKNOWN, UNREAD = -1, -2
 LINKED = 20
-"""Stems of an index that are searched for in place of a word that it does not have; 100 find no more."""
+"""Stems of an index searched in place of an unknown word; 100 find no more."""
 
 
 class Match(NamedTuple):
-    """A word of the query, the word of a function that stands for it most, and the share of the score, 0 to 1."""
+    """A word of the query, the word of a function that matches it best, and their part of the score, 0 to 1."""
 
     query: str
     code: str
@@ -144,8 +143,8 @@ def general_head() -> GeneralHead:
 
 @dataclass(frozen=True, slots=True)
 class _Impacts:
-    """The impacts of the head's stems in n functions: the function of each [m], the distinct stems [s], the place of
-    each among them [m], and the impacts [m]."""
+    """The impacts [m] of the head's stems in n functions: owners: their functions [m]; stems: distinct [s]; places:
+    positions in `stems` [m]."""
 
     n: int
     owners: Ids
@@ -184,7 +183,7 @@ class GeneralScorer:
         return known / max(sum(idf.values()), 1e-9)
 
     def linked(self, query: Sequence[str]) -> dict[str, float]:
-        """The stems of the index that stand for the words of a query, LINKED for each at most, with weights."""
+        """The LINKED best matching stems of the index for each word of a query, with weights."""
         ids, links = self.query_ids(query), dict[str, float]()
         if len(ids):
             stems = distinct(self._stems_of(np.arange(len(self._stem_ids))))
@@ -207,11 +206,8 @@ class GeneralScorer:
         return scores
 
     def contexts(self, query: Sequence[str], rows: Rows) -> Scores:
-        """The positive cosines of a query and rows by what their words mean in context, [len(rows)].
-
-        They are 0 where the head knows fewer than two words of the query: a word alone has no context, nor were such
-        queries learned from.
-        """
+        """The positive cosines of a query and rows in context, [len(rows)]; 0 if the head knows fewer than MIN_QUERY
+        words of the query, as in training."""
         ids = self.query_ids(query)
         if len(ids) < MIN_QUERY or not len(rows):
             return np.zeros(len(rows))
@@ -220,7 +216,7 @@ class GeneralScorer:
         return np.asarray(np.maximum(cosines, 0.0), np.float64)
 
     def explain_context(self, query: Sequence[str], row: int) -> dict[str, float]:
-        """What each stem of a row adds to its cosine in `contexts`."""
+        """stem -> its part of the row's cosine in `contexts`."""
         stems, fields, _ = self._read_in_context(np.array([row]))
         parts = self.head.context.shares(self.head.context.encode_query(self.query_ids(query)), stems, fields)
         words = list(map(self.head.stems.word, stems[: len(parts)].tolist()))
@@ -235,7 +231,7 @@ class GeneralScorer:
         return distinct_words(self._stems_of(words), lengths, len(self.head.stems))
 
     def explain(self, query: Sequence[str], rows: Rows) -> list[list[Match]]:
-        """For each row, which of its words stands for each word of a query, most important first."""
+        """For each row the best matching word for each word of a query, by share."""
         ids, impacts = self.query_ids(query), self._impacts(rows)
         if not len(ids) or not len(impacts.stems):
             return [[] for _ in rows]
@@ -244,7 +240,7 @@ class GeneralScorer:
         for own, shares in zip(impacts.dense(), self._matches(ids, impacts, table).tolist(), strict=True):
             best = impacts.stems[(table * own).argmax(axis=1)].tolist()
             pairs = zip(ids.tolist(), best, shares, strict=True)
-            matches = [Match(word(asked), word(said), share) for asked, said, share in pairs if share > 0]
+            matches = [Match(word(id), word(stem), share) for id, stem, share in pairs if share > 0]
             result.append(sorted(matches, key=lambda match: -match.share))
         return result
 
@@ -280,14 +276,14 @@ class GeneralScorer:
         return np.asarray(np.maximum(unit_rows(impacts.dense() @ vectors) @ query, 0.0), np.float64)
 
     def _matches(self, ids: Ids, impacts: _Impacts, table: Matrix) -> Scores:
-        """What each word of a query adds to the score of each function, [n, len(ids)]; table: of these stems."""
+        """Each query word's part of the score of each function, [n, len(ids)]; table: of `_table`."""
         factors = self.head.factors(_QUERY_WORD, ids)
         weighted = [np.bincount(impacts.owners, impacts.values * row[impacts.places], impacts.n) for row in table]
         match: Scores = np.stack(weighted, axis=1)
         return np.asarray(match / (match + self.head.half) * (factors / factors.sum()), np.float64)
 
     def _table(self, ids: Ids, stems: Ids) -> Matrix:
-        """By how much stems of code stand for those of a query, [len(ids), len(stems)]."""
+        """The translation weights of stems of code for those of a query, [len(ids), len(stems)]."""
         head = self.head
         table = np.maximum(head.vectors(_QUERY_WORD, ids) @ head.vectors(_CODE_WORD, stems).T, 0.0) ** head.power
         table[ids[:, None] == stems] += head.same

@@ -41,7 +41,7 @@ TRANSLATION = "translation"
 BATCH = 16
 """Texts that a sequence encoder reads at a time; 64 leave the cache, and take a third longer."""
 PROBE = 8
-"""Tokens that are encoded to see whether a head works."""
+"""Tokens encoded to check a head."""
 LOW = np.float32(np.finfo(np.float32).min)
 
 
@@ -61,7 +61,7 @@ class Tower:
 
     @property
     def is_weighted_bag(self) -> bool:
-        """Whether every token has a score of its own, so that counts are all that matters."""
+        """Whether it is a bag of tokens with a score each."""
         return self.kind == "bag" and "scores" in self.arrays
 
     def vectors(self, rows: Sequence[Sequence[int]]) -> Matrix:
@@ -113,10 +113,8 @@ def tokens_of_words(tower: Tower, vocabulary: Vocabulary) -> Any:
 
 
 def softmax_weights(scores: Array, bounds: NDArray[np.int64]) -> Array:
-    """exp(score - the highest score of its row), [entries]; bounds: the `indptr` of a CSR matrix.
-
-    The denominator of the softmax is the same for a whole row, and so without effect on its direction.
-    """
+    """exp(score - highest score of its row), [entries]: a softmax without its denominator, as rows are normalized
+    later. bounds: the `indptr` of a CSR matrix."""
     filled = np.flatnonzero(np.diff(bounds))
     if not len(filled):
         return np.zeros(len(scores), np.float32)
@@ -241,10 +239,10 @@ BODIES: Mapping[str, Callable[[Arrays, Settings, Array, Mask], Array]] = {
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Both towers, what the code tower reads ("fields": NCS_FIELDS, "source": sub-tokens), and the training's record.
+    """Both towers, the input of the code tower (reads: "fields", NCS_FIELDS, or "source", sub-tokens), and the record
+    of the training. A head with a translation weights a function's words by BM25's rule over all fields, and leaves out
+    a query's stop words and repetitions.
 
-    A head with a translation also looks for every word of the query by itself; it weights a function's words by BM25's
-    rule over all fields, and leaves out a query's stop words and repetitions.
     On disk: `head.json`, and for each tower a folder with its tokens and one `.npy` per array.
     """
 
@@ -270,10 +268,8 @@ class Head:
         return self.code.vectors([self.code.tokens.ids(source_words(*program)) for program in programs])
 
     def encode_documents(self, words: WordTable, start: int, stop: int, tokens_of: Any) -> Matrix:
-        """Unit vectors [stop - start, d] of these rows' NCS_FIELDS; tokens_of: `tokens_of_words(head.code, ...)`.
-
-        Not for a head with a translation, whose impacts need the mean length of all functions first.
-        """
+        """Unit vectors [stop - start, d] of these rows' NCS_FIELDS; tokens_of: `tokens_of_words(head.code, ...)`. Not
+        for a head with a translation."""
         return self.code.bags(term_counts(words, start, stop) @ tokens_of)
 
     def save(self, folder: Path) -> None:
@@ -293,10 +289,8 @@ class Head:
 
     @classmethod
     def load(cls, path: Path, *, whole: bool = True) -> Head:
-        """Memory-mapped, from a training run or from what `save` wrote. whole: read all numbers, and encode some words.
-
-        Raises BadInput where there is none, IndexDamaged for files that do not fit each other.
-        """
+        """Load a head or that of a training run, memory-mapped. whole: check all numbers, and encode some words. Raises
+        BadInput without a head, IndexDamaged for files that do not fit each other."""
         folder = path if (path / "head.json").is_file() else path / NAME
         if not (folder / "head.json").is_file():
             raise BadInput(f"there is no trained head in {path}; make one with: ncs train unif -i INDEX --out RUN")

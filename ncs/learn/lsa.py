@@ -18,18 +18,15 @@ if TYPE_CHECKING:
     from ncs.types import Matrix
 
 OVERSAMPLES = 10
-"""Directions that are followed beyond those that are kept."""
+"""Further directions during the iterations."""
 NOISE = 1e-11
-"""Directions with a smaller share of the largest square are rounding errors of float32."""
+"""Directions of a smaller eigenvalue relative to the largest are rounding errors of float32."""
 
 
 def train(words: WordTable, config: LsaConfig) -> Matrix:
-    """Vectors [len(vocabulary), d], d <= dim: each word's row of the right singular vectors of the TF-IDF matrix, the
-    components weighted (`LsaConfig.power`).
-
-    Zero rows for numbers and words under min_count; all zero where nothing can be learned. Of one thread: the bytes do
-    not depend on the machine's cores, and on a busy machine threads that wait for each other take ten times as long.
-    """
+    """Vectors [len(vocabulary), d], d <= dim: right singular vectors of the TF-IDF matrix times their singular values
+    to the power `LsaConfig.power`; zero rows for numbers and words under min_count. One thread, for the same bytes on
+    all machines."""
     counts = term_counts(words, 0, len(words))[words.learned(0, len(words))]
     in_documents = np.bincount(counts.indices, minlength=counts.shape[1])
     number = np.fromiter((word.isnumeric() for word in words.vocabulary), np.bool_, len(words.vocabulary))
@@ -55,11 +52,8 @@ def _weights(counts: Any, idf: Matrix) -> Any:
 
 
 def _decompose(matrix: Any, dim: int, iterations: int, seed: int) -> tuple[Matrix, Matrix]:
-    """The largest singular values, at most `dim`, and their right singular vectors, [columns, d].
-
-    Vectors of rows and columns are made orthonormal by their Gram matrices, which costs a third of what LU and QR of
-    tall matrices do; each column's largest number is positive.
-    """
+    """The largest singular values, at most `dim`, and their right singular vectors, [columns, d], each with a positive
+    largest number. Gram matrices orthonormalize in a third of the time of QR."""
     wide = matrix.shape[0] < matrix.shape[1]
     tall = matrix.T if wide else matrix
     draw = np.random.RandomState(seed)  # as scikit-learn did, for the same vectors
@@ -82,7 +76,7 @@ def _orthonormal(vectors: Matrix) -> Matrix:
 
 
 def _gram(vectors: Matrix) -> tuple[Any, Any]:
-    """Eigenvalues, ascending, and eigenvectors of the columns' products, without those that are noise."""
+    """Eigenvalues, ascending, and eigenvectors of the Gram matrix of the columns, without noise."""
     exact = vectors.astype(np.float64)
     squares, rotation = np.linalg.eigh(exact.T @ exact)
     real = squares > NOISE * squares[-1]

@@ -24,13 +24,11 @@ CHUNK = 1 << 14  # documents encoded at a time
 
 @dataclass(frozen=True, slots=True)
 class TfidfEncoder:
-    """NCS's encoder, u(x) being x / |x|, over the words of NCS_FIELDS.
+    """NCS's encoder over the words of NCS_FIELDS; u(x) = x / |x|. Unknown words are left out.
 
     document: u(sum over its unique words w of u(v_w) * tfidf(w, d)), tfidf = (1 + log tf) * log(n / df).
-    query, "mean": u(mean of v_w), as published; "idf": as a document of its words. Unknown words are left out.
-    stop_words: False leaves the stop words of a query out (documents keep all words).
-
-    scikit-learn's TfidfTransformer adds 1 to the idf and takes all documents at once.
+    query, "mean": u(mean of v_w), as published; "idf": as a document of its words.
+    stop_words: whether queries keep their stop words.
     """
 
     vocabulary: Vocabulary
@@ -54,10 +52,7 @@ class TfidfEncoder:
         return unit
 
     def parts(self, text: str) -> tuple[list[str], list[int], Matrix]:
-        """The words of a query, the positions of those in the vocabulary, and what each adds to its vector, [m, d].
-
-        A repeated word adds the same at each position.
-        """
+        """The words of a query, the positions of those in the vocabulary, and their parts of its vector, [m, d]."""
         words = tokenize(text)
         if not self.stop_words:
             words = content_words(words)
@@ -100,7 +95,7 @@ def tfidf(words: WordTable, idf: NDArray[np.float32], start: int, stop: int) -> 
 
 
 def center(vectors: Matrix, mean: Matrix) -> Matrix:
-    """Unit vectors with the mean of all documents taken out, unit again; zero rows stay zero."""
+    """Unit vectors less the mean of all documents, normalized; zero rows stay zero."""
     return unit_rows(np.where(vectors.any(axis=1, keepdims=True), vectors - mean, 0))
 
 

@@ -1,4 +1,4 @@
-"""Words into the token ids of learned heads: words or stems of a vocabulary, byte pairs, sub-tokens of source."""
+"""Tokenizers of learned heads: words or stems of a vocabulary, byte pairs, sub-tokens of source."""
 
 from __future__ import annotations
 
@@ -87,10 +87,7 @@ class StemTokenizer(WordTokenizer):
 
 
 class BpeTokenizer(Tokenizer):
-    """Byte pair encoding (Sennrich et al. 2016): letters joined in the order in which the pairs were learned.
-
-    Learned with the library `tokenizers` (unif.data), applied here, so that queries do not need it.
-    """
+    """Byte pair encoding (Sennrich et al. 2016), learned with the library `tokenizers` (unif.data)."""
 
     kind = "bpe"
 

@@ -1,14 +1,12 @@
 """A learned translation from words of queries to words of code, scored word by word without torch.
 
-A vector of a function is the mean of all it says; here every word of the query is looked for by itself, and words
-that stand for it count as it does. For a word t of the query and a function d, whose words u have impacts w(u, d):
+For a word t of the query and a function d, whose words u have impacts w(u, d):
 
     match(t, d) = sum over u of w(u, d) * exp(code_weight_u) * (max(0, cos(q_t, c_u)) ** power + same * [t is u])
     score       = sum over t of exp(query_weight_t) * match / (match + half)  /  sum over t of exp(query_weight_t)
 
-The saturation by `half` is BM25's, the sum over u a translation model's (Berger and Lafferty 1999), whose table is the
-product of two matrices of word vectors. An impact is what BM25 gives a word in a function, but for idf, which heads
-learn:
+The saturation by `half` is BM25's, the sum over u that of a translation model (Berger and Lafferty 1999) whose table is
+the product of two matrices of word vectors. An impact is BM25's without idf, which heads learn:
 
     w(u, d) = tf / (tf + K1 * (1 - B + B * length / mean length)),    tf and length of the fields by FIELD_WEIGHTS
 """
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
 
 K1, B = 1.2, 0.75
 FIELD_WEIGHTS: Mapping[Field, float] = {**dict.fromkeys(FIELDS, 1), "name": 3, "path": 0}
-"""Heads are trained with these, so they do not change when the ranker bm25 does."""
+"""Heads are trained with these; they do not depend on the ranker bm25."""
 READ: tuple[Field, ...] = tuple(field for field in FIELDS if FIELD_WEIGHTS[field] > 0)
 SAMPLE = 2_048
 """Functions whose mean and deviation stand for those of all."""
@@ -49,7 +47,7 @@ ARRAYS = ("data", "indices", "indptr")
 
 
 def weighted_counts(fields: Mapping[Field, Any]) -> Any:
-    """The sum, CSR [n, tokens] of float32, of the counts of fields of READ, CSR [n, tokens], by the fields' weights."""
+    """The weighted sum of the counts of fields of READ, CSR [n, tokens] each, float32."""
     total = sum(FIELD_WEIGHTS[field] * counts for field, counts in fields.items())
     return total.tocsr().astype(np.float32)
 
@@ -60,7 +58,7 @@ def lengths(counts: Any) -> Scores:
 
 
 def saturated(counts: Any, mean: float) -> Any:
-    """Impacts, 0 to 1, a CSR matrix of the same shape, where functions are `mean` words long."""
+    """Impacts, 0 to 1, CSR of the same shape; mean: length of functions."""
     impacts = counts.copy()
     limit = K1 * (1 - B + B * lengths(counts) / max(mean, 1e-9))
     impacts.data = (counts.data / (counts.data + np.repeat(limit, np.diff(counts.indptr)))).astype(np.float32)
@@ -117,7 +115,7 @@ class Translation:
         return np.asarray((match / (match + self.half)) @ (weights / weights.sum()), np.float64)
 
     def table(self, query: NDArray[np.int64], code: NDArray[np.int64]) -> Array:
-        """The weights by which tokens of the code stand for those of the query, [t, u]."""
+        """The translation weights of tokens of code for those of a query, [t, u]."""
         table = np.maximum(np.asarray(self.query[query]) @ np.asarray(self.code[code]).T, 0) ** self.power
         table[query[:, None] == code] += self.same
         return np.asarray(table, np.float32)
@@ -145,11 +143,8 @@ class Translation:
 
 
 class TranslatedFunctions:
-    """A translation over the functions of an index.
-
-    impacts: CSR [n, V] of each segment; mean: the functions' mean length. SAMPLE evenly spaced functions of the first
-    segment stand for all.
-    """
+    """A translation over the functions of an index. impacts: CSR [n, V] of each segment; mean: the functions' mean
+    length. Mean and deviation of scores are those of SAMPLE evenly spaced functions of the first segment."""
 
     def __init__(self, translation: Translation, impacts: Sequence[Any], mean: float) -> None:
         n = impacts[0].shape[0]
@@ -159,10 +154,7 @@ class TranslatedFunctions:
 
     @classmethod
     def load(cls, folders: Sequence[Path], translation: Translation) -> TranslatedFunctions:
-        """Load what `save_impacts` wrote for each segment, memory-mapped.
-
-        Raises OSError, ValueError, KeyError or TypeError where files are missing or do not fit.
-        """
+        """Load the impacts of each segment, memory-mapped; raises OSError, ValueError, KeyError or TypeError."""
         parts = [_load_impacts(folder, translation) for folder in folders]
         return cls(translation, [impacts for impacts, _ in parts], parts[0][1])
 
@@ -178,7 +170,7 @@ class TranslatedFunctions:
         return vstack(impacts, format="csr")[np.argsort(np.concatenate(places))]
 
     def z_scores(self, ids: Sequence[int], impacts: Any) -> Scores:
-        """Standard deviations, [n], that these impacts, CSR [n, V], score above all functions; 0 without tokens."""
+        """The z-scores [n] of impacts, CSR [n, V], for a query of these tokens; 0 without tokens."""
         sample = self.translation.scores(ids, self._sample)
         deviation = float(sample.std()) if len(sample) else 0.0
         if deviation < 1e-9:

@@ -20,23 +20,21 @@ Table = TypeVar("Table", bound="ArrayTable")
 
 
 def load_array(path: Path, kind: type[np.generic], dimensions: int = 1) -> NDArray[Any]:
-    """A .npy file, memory-mapped; raises IndexDamaged where it is missing, truncated or of another kind."""
+    """A memory-mapped .npy file; raises IndexDamaged if it is missing, truncated or of another kind."""
     with reading(path):
         return map_array(path, kind, dimensions)
 
 
 class ArrayTable:
-    """A dataclass of a vocabulary and arrays; on disk the vocabulary's files and one `<field>.npy` per array.
-
-    Arrays have one dimension, and the numbers of their annotation, `NDArray[np.int32]` or `Rows`.
-    """
+    """A dataclass of a vocabulary and arrays of one dimension and the annotated type (`NDArray[np.int32]`, `Rows`); on
+    disk the vocabulary's files and one `<field>.npy` per array."""
 
     def fits(self) -> bool:
         """Whether the shapes of the arrays fit each other."""
         raise NotImplementedError
 
     def is_sound(self, documents: int) -> bool:
-        """Whether every value that leads to others leads to one that exists, in a segment of so many documents."""
+        """Whether all offsets and ids are valid in a segment of this number of documents."""
         raise NotImplementedError
 
     def save(self, folder: Path) -> None:
@@ -61,7 +59,7 @@ class ArrayTable:
 
 
 def _kind(annotation: str) -> type[np.generic]:
-    """The numbers of an annotated array.
+    """The type of an annotated array.
 
     >>> _kind("Rows"), _kind("NDArray[np.float32]")
     (<class 'numpy.int64'>, <class 'numpy.float32'>)
@@ -70,7 +68,7 @@ def _kind(annotation: str) -> type[np.generic]:
 
 
 def distinct(values: NDArray[Number]) -> NDArray[Number]:
-    """The distinct values, ascending: np.unique without its import of numpy.ma, which takes 11 ms.
+    """The distinct values, ascending: np.unique without its import of numpy.ma (11 ms).
 
     >>> distinct(np.array([3, 1, 3])).tolist(), distinct(np.zeros(0, np.int64)).tolist()
     ([1, 3], [])
@@ -93,7 +91,7 @@ def are_in(values: NDArray[np.integer[Any]], others: NDArray[np.integer[Any]]) -
 
 
 def starts_of_runs(values: NDArray[Any]) -> Rows:
-    """Where a value differs from the one before it.
+    """The positions at which a value differs from the one before it.
 
     >>> starts_of_runs(np.array([1, 1, 3])).tolist()
     [0, 2]
@@ -104,7 +102,7 @@ def starts_of_runs(values: NDArray[Any]) -> Rows:
 
 
 def places_in_runs(values: NDArray[Any]) -> Rows:
-    """The place of each value in its run of equal values, from 0.
+    """The position of each value in its run of equal values.
 
     >>> places_in_runs(np.array([4, 4, 9, 9, 9])).tolist()
     [0, 1, 0, 1, 2]
@@ -115,7 +113,7 @@ def places_in_runs(values: NDArray[Any]) -> Rows:
 
 
 def offsets_of(lengths: NDArray[Any]) -> Rows:
-    """The starts of the values of each row, and the end of the last, [len(lengths) + 1].
+    """The start of each row's values, and the end of the last row's, [len(lengths) + 1].
 
     >>> offsets_of(np.array([2, 0, 1])).tolist()
     [0, 2, 2, 3]
@@ -134,7 +132,7 @@ def ranges(begins: Rows, lengths: Rows) -> Rows:
 
 
 def are_offsets(offsets: NDArray[np.integer[Any]], end: int) -> bool:
-    """Whether they are those of values that end there: from 0, never down.
+    """Whether offsets ascend from 0 to `end`.
 
     >>> are_offsets(np.array([0, 2, 2, 3]), 3), are_offsets(np.array([0, 5, 3]), 3), are_offsets(np.zeros(0, int), 0)
     (True, False, False)
@@ -144,11 +142,11 @@ def are_offsets(offsets: NDArray[np.integer[Any]], end: int) -> bool:
 
 
 LARGEST = 1e12
-"""Sums and products of such numbers are still finite in float32."""
+"""Sums and products of such numbers are finite in float32."""
 
 
 def are_finite(values: NDArray[Any]) -> bool:
-    """Whether all are numbers that can be computed with.
+    """Whether all values are finite, and at most LARGEST in size.
 
     >>> [are_finite(np.array([0.0, value])) for value in (-1e9, np.nan, np.inf)]
     [True, False, False]
@@ -157,7 +155,7 @@ def are_finite(values: NDArray[Any]) -> bool:
     """
     if values.dtype.kind != "f" or not values.size:
         return True
-    if values.dtype == np.float16:  # comparing these takes ten times as long as looking at their exponents
+    if values.dtype == np.float16:  # ten times as fast as a comparison
         return bool(((values.view(np.uint16) & 0x7C00) < 0x7C00).all())
     return float(values.min()) >= -LARGEST and float(values.max()) <= LARGEST
 
@@ -216,10 +214,8 @@ def top_rows(rows: Rows, scores: NDArray[Any], k: int) -> tuple[Rows, NDArray[An
 
 
 def split(firsts: Rows, rows: Rows) -> Iterator[tuple[int, Rows, Rows]]:
-    """Rows by segment: (position of the segment, positions in `rows`, local rows), without empty segments.
-
-    firsts: the first row of each segment.
-    """
+    """Rows by segment, without empty ones: (position of the segment, positions in `rows`, local rows). firsts: the
+    first row of each segment."""
     owners = np.searchsorted(firsts, rows, side="right") - 1
     for number, first in enumerate(firsts.tolist()):
         at = np.flatnonzero(owners == number)
@@ -228,7 +224,7 @@ def split(firsts: Rows, rows: Rows) -> Iterator[tuple[int, Rows, Rows]]:
 
 
 def gather(firsts: Rows, rows: Rows, read: Callable[[int, Rows], NDArray[Number]]) -> NDArray[Number]:
-    """One value a row, in the order of `rows`; `read` gives those of local rows of one segment."""
+    """One value a row, in the order of `rows`; `read` returns those of local rows of one segment."""
     if len(firsts) == 1 or not len(rows):
         return read(0, rows)
     places, values = zip(*((at, read(number, local)) for number, at, local in split(firsts, rows)), strict=True)
@@ -238,7 +234,7 @@ def gather(firsts: Rows, rows: Rows, read: Callable[[int, Rows], NDArray[Number]
 def gather_several(
     firsts: Rows, rows: Rows, read: Callable[[int, Rows], tuple[NDArray[np.int32], Rows]]
 ) -> tuple[NDArray[np.int32], Rows]:
-    """`gather` where a row may have any number of values: the values, joined, and how many each row has."""
+    """`gather` for any number of values a row: the values, joined, and the number of each row's."""
     if len(firsts) == 1 or not len(rows):
         return read(0, rows)
     parts = ((at, *read(number, local)) for number, at, local in split(firsts, rows))

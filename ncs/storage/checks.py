@@ -1,4 +1,4 @@
-"""Checks of all values of a snapshot, for one whose files a stranger may have made, or that a disk may have damaged."""
+"""Checks of all values of a snapshot that is not trusted or may be damaged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORDS = "bm25"
 
 
 def check_values(snapshot: Snapshot) -> None:
-    """Raise IndexDamaged for numbers that lead nowhere or cannot be compared. Every file is read."""
+    """Raise IndexDamaged for invalid offsets and ids and for numbers that are not finite. Reads every file."""
     for path in (snapshot.folder / name for name in snapshot.description.files):
         with reading(path):
             if path.suffix == ".npy" and not are_finite(map_array(path, dimensions=None)):

@@ -1,4 +1,4 @@
-"""The writer of an index: new segments, statistics and tombstones are committed as one snapshot or not at all."""
+"""The writer of an index, which commits segments, statistics and tombstones as one snapshot."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ IGNORE = ".gitignore"
 IGNORED = "# made by ncs: an index is built, not committed\n*\n"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NO_SPACE_LEFT = 1 << 20
-"""Below so many free bytes a failed write means a full disk."""
+"""A write that fails with fewer free bytes means a full disk."""
 MAX_DIGITS = 10
-"""Of the numbers that are counted on; only a hostile index has longer ones, and lets the next be too long."""
+"""Longer numbers of folders, which only a hostile index has, are ignored when the next number is chosen."""
 SYNCED = 16
 """Files synced in parallel."""
 
@@ -72,10 +72,8 @@ class IndexWriter:
         return path
 
     def copy_folder(self, source: Path, name: str | None = None, *, without: Sequence[str] = ()) -> Path:
-        """A copy of a segment or statistics folder, without files and folders of these names.
-
-        Files are hard links where possible: replace them, never write to them.
-        """
+        """A copy of a segment or statistics folder, without files and folders of these names. Files are hard links:
+        replace them, never write to them."""
         target = self.new_folder(source.parent.name, name)
         ignore = shutil.ignore_patterns(*without)
         shutil.copytree(source, target, copy_function=_link, ignore=ignore, dirs_exist_ok=True)
@@ -96,10 +94,9 @@ class IndexWriter:
         notes: Sequence[str] = (),
         versions: Mapping[str, str],
     ) -> Description:
-        """Sync all files, then replace snapshot.json. This is the only commit.
+        """Sync all files, replace snapshot.json, collect garbage. This is the only commit.
 
-        segments: folder and number of documents of each. tombstones: [n, 2], the segment's number and the file's
-        in it. Afterwards what the new snapshot does not use is deleted, unless a reader has it open.
+        segments: folder and number of documents of each. tombstones: [n, 2], segment number and local file number.
         """
         self._number += 1
         paths, tombstones_name = [statistics, *(path for path, _ in segments)], None
@@ -143,10 +140,9 @@ class IndexWriter:
 def open_writer(folder: Path, *, needed_bytes: int = 0, anew: bool = False) -> Iterator[IndexWriter]:
     """Open an index folder, which need not exist, for writing; uncommitted files are removed.
 
-    anew: whether nothing of an index in it is used, so that it need not be trusted.
-    Raises up front: IndexBusy if another process is writing, BadInput if the folder is not an index,
-    NcsError where it cannot be written or has less than `needed_bytes` free, or for an index that is not trusted.
-    A disk that fills up later is NcsError.
+    anew: nothing of an existing index is used, so it need not be trusted. Raises IndexBusy if another process is
+    writing, BadInput if the folder is not an index, NcsError if it cannot be written, has less than `needed_bytes`
+    free, or is not trusted; and NcsError when the disk fills up later.
     """
     _refuse_foreign(folder)
     refuse_links(folder)
@@ -172,10 +168,8 @@ def open_writer(folder: Path, *, needed_bytes: int = 0, anew: bool = False) -> I
 
 
 def collect_garbage(folder: Path) -> None:
-    """Delete what the snapshot does not use: files of killed builds and replaced segments.
-
-    If no snapshot can be read, nothing is deleted.
-    """
+    """Delete the files that the snapshot does not use, of killed builds and replaced segments; nothing if the snapshot
+    cannot be read."""
     for path in folder.glob("*.part"):
         if path.is_file():
             path.unlink()
@@ -194,7 +188,7 @@ def collect_garbage(folder: Path) -> None:
 
 
 def _remove_unless_open(path: Path) -> None:
-    """Delete it unless a reader has it open (`ncs.storage.snapshot.Hold`); a later commit will delete it then."""
+    """Delete a path unless a reader holds it (`ncs.storage.snapshot.Hold`); then a later commit does."""
     with suppress(BlockingIOError, PermissionError), closing(Hold(path, exclusive=True)):
         if WINDOWS:  # where a reader has it open this is refused; to delete it would take away what else is in it
             path = path.rename(path.with_suffix(".gone"))
@@ -234,7 +228,7 @@ def _refuse_foreign(folder: Path) -> None:
 
 
 def _write_lock(folder: Path) -> AbstractContextManager[object]:
-    """Take the write lock, which is released on exit; the system does it when the process dies."""
+    """Take the write lock; the system releases it when the process dies."""
     from filelock import FileLock, Timeout
 
     try:
@@ -244,7 +238,7 @@ def _write_lock(folder: Path) -> AbstractContextManager[object]:
 
 
 def _clean_up(folder: Path) -> None:
-    """Delete what is left; after a failed first build also what every index has, the lock last."""
+    """Collect garbage; after a failed first build also delete .gitignore and, last, the lock."""
     with suppress(OSError):
         collect_garbage(folder)
         if (folder / SNAPSHOT).exists():
@@ -281,10 +275,8 @@ def _unwritable(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _disk_errors(folder: Path) -> Iterator[None]:
-    """Turn disk-full errors into one readable error; other errors pass.
-
-    numpy and faiss report a failed write without an error number; then the free space decides.
-    """
+    """Turn errors of a full disk into NcsError; numpy and faiss raise errors without a number, so the free space
+    decides."""
     try:
         yield
     except (OSError, RuntimeError) as error:

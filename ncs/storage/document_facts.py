@@ -19,7 +19,7 @@ from ncs.storage.words import Words, WordTable
 from ncs.types import SECTION
 
 MOSTLY = 0.9
-"""A language with at least this share of the documents is ignored in queries: it distinguishes nothing."""
+"""The name of a language with at least this share of the documents is ignored in queries."""
 FILE = "languages.json"
 NAMELESS = frozenset({"initializer", "block", "section"})
 """Kinds of documents without a name of their own."""
@@ -29,7 +29,7 @@ READ = 5_000
 
 @dataclass(frozen=True, slots=True)
 class DocumentFacts:
-    """The facts of a snapshot, memory-mapped."""
+    """The facts of a snapshot, memory-mapped. languages: of nearly every document; queries ignore their names."""
 
     uses: Uses
     definitions: Definitions
@@ -37,7 +37,6 @@ class DocumentFacts:
     duplicates: Duplicates
     words: Words
     languages: tuple[str, ...]
-    """Languages of nearly every document; queries ignore their names."""
 
     @classmethod
     def open(cls, snapshot: Snapshot) -> DocumentFacts:
@@ -64,9 +63,8 @@ def write_facts(
 
 
 def _called(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:
-    """(row, name, innermost scope) of what has a name of its own, by ascending row of each name; of top-level code,
-    which is called like its file, where nothing else is called so.
-    """
+    """(row, name, innermost scope) of named documents, by ascending row of each name; top-level code, named like its
+    file, only if nothing else has its name."""
     names, modules = set[str](), list[tuple[int, str]]()
     for row, (name, qualified, kind) in enumerate(documents.names()):
         if kind == "module":
@@ -78,7 +76,7 @@ def _called(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:
 
 
 def _declared(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:
-    """(row, name, class) of what classes and top-level code declare."""
+    """(row, name, class) of the names that classes and top-level code declare."""
     rows = enumerate(documents.names())
     outlines = ((row, name if kind == "class" else "") for row, (name, _, kind) in rows if kind in OUTLINES)
     while some := list(islice(outlines, READ)):

@@ -1,4 +1,4 @@
-"""Documents in SQLite: packed in the process that extracts them, written to a table a segment, and read."""
+"""Documents in SQLite, one database a segment: packing, writing, reading."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ CREATE INDEX documents_id ON documents (id) WHERE id IS NOT NULL;
 FIELD_END, WORD_END = "\x1e", "\x1f"
 PRAGMAS = ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0")
 BYTES, SHARE = 16 << 20, 4
-"""The values of one read take at most so many bytes, and so many times those of the file: damaged pages may lead in
-circles. So do SQLite's instructions, of which STRIDE are counted at a time."""
+"""Bound on the bytes of one read: BYTES plus SHARE times the file's size, as damaged pages may form circles. The same
+bound holds for SQLite's instructions, counted in steps of STRIDE."""
 STRIDE = 50_000
 DENSITY = 32
-"""Bodies unpack to at most BYTES and so many times their size; those of code are up to ten times as long."""
+"""Bodies unpack to at most BYTES plus DENSITY times their size; those of code to ten times."""
 PLAIN, IN_JSON = "p", "j"
 """First letter of a body: words separated by FIELD_END and WORD_END, or JSON where they contain one of these."""
 TEXT = "CAST(? AS TEXT)"
-"""File names may be invalid Unicode, which SQLite rejects in bound text but not in text cast from bytes."""
+"""SQLite rejects invalid Unicode, as in file names, in bound text but not in text cast from bytes."""
 LINE = re.compile("[1-9][0-9]{0,11}")
-"""Numbers of lines: int() refuses thousands of digits, and SQLite more than 18."""
+"""Numbers of lines, of a length that int() and SQLite accept."""
 NAMES = 10_000
 """Rows per read of names."""
 ID = "coalesce(documents.id, repositories.name || '/' || path || ':' || start_line)"
@@ -104,7 +104,7 @@ LEVEL, WINDOW_BITS, MEMORY_LEVEL = 6, 14, 7
 
 
 def database_uri(path: PurePath) -> str:
-    """Opens a database read only. SQLite takes no host: the server of a Windows share is part of the path."""
+    """The read-only URI of a database; the server of a Windows share becomes part of the path, as SQLite needs it."""
     return re.sub("^file://(?!/)", "file:////", path.as_uri()) + "?mode=ro&immutable=1"
 
 
@@ -131,7 +131,7 @@ class DocumentTable:
 
     @staticmethod
     def _limit(db: sqlite3.Connection, steps: list[int], most: int) -> None:
-        """Run no code that the file names, and stop a statement that does not end."""
+        """Set the limits for untrusted files: no code of the schema is run, and endless statements are stopped."""
 
         def count() -> bool:
             steps[0] += STRIDE
@@ -144,7 +144,7 @@ class DocumentTable:
             db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(most, 1 << 30))
 
     def _check_schema(self) -> None:
-        """Raise ValueError for other tables than `StoreWriter` makes, for views and for triggers."""
+        """Raise ValueError for any schema but that of `StoreWriter`."""
         schema = set(self._db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT 100"))
         if schema != _expected_schema():
             raise ValueError("its tables are not those of ncs")
@@ -164,10 +164,8 @@ class DocumentTable:
         self._db.close()
 
     def documents(self, rows: Sequence[int], dead_files: frozenset[int] = frozenset()) -> list[Document]:
-        """Whole documents with words, code and copies, in the order of `rows`; copies in dead files are left out.
-
-        Raises IndexDamaged for unknown rows.
-        """
+        """Documents with words, code and copies in live files, in the order of `rows`; raises IndexDamaged for unknown
+        rows."""
         with self._reading():
             copies: dict[int, list[Location]] = {}
             for row, file, *place in self._rows(SELECT_COPIES, (_json(rows),), (int, int, *PLACED)):
@@ -229,18 +227,15 @@ class DocumentTable:
         return self._bodies(rows, _unpack_code)
 
     def texts(self, rows: Sequence[int]) -> list[str]:
-        """Qualified name, code and words of some rows, in their order: each one text, with zeros in between.
-
-        Words of comments before a function are not in its code; those of its path are left out.
-        """
+        """Qualified name, code and words (but those of the path) of each row as one text, joined by zeros."""
         return [f"{name}\0{text}" for name, text in self._bodies(rows, _unpack_all)]
 
     def declared(self, rows: Sequence[int]) -> Iterator[Tokens]:
-        """The names that some rows declare, in their order; none where words were not stored."""
+        """The names that each row declares; none without stored words."""
         return (names for _, names in self._bodies(rows, lambda text: _unpack_text(text)[1].get("declared", ())))
 
     def _bodies(self, rows: Sequence[int], read: Callable[[str], T]) -> Iterator[tuple[str, T]]:
-        """(qualified name, what is read of the unpacked body) of some rows, in their order."""
+        """(qualified name, `read` of the unpacked body) of each row."""
         for start in range(0, len(rows), NAMES):
             found = self._select(SELECT_CODE, rows[start : start + NAMES], (str, bytes))
             with self._reading():
@@ -265,10 +260,8 @@ class DocumentTable:
             return np.frombuffer(data, np.dtype("<i4"))
 
     def counts(self, dead_files: NDArray[np.int64] | tuple[()] = ()) -> dict[str, Any]:
-        """The number of documents and copies that are not in dead files; documents by repository, language and kind.
-
-        A repository that has only copies counts 0.
-        """
+        """The numbers of documents and copies in live files, and of documents by repository (0: only copies), language
+        and kind."""
         with self._reading():
             labels = [label for (label,) in self._rows("SELECT label FROM labels ORDER BY id", (), (str,))]
             files, places = self.files()
@@ -290,7 +283,7 @@ class DocumentTable:
             return np.isin(self.column(column), ids)
 
     def mask(self, filters: Filters, passes: LocationFilter | None, dead_files: NDArray[np.int64]) -> Mask:
-        """Mask of the rows that match language and kind, and by their own location or a copy's in a live file what
+        """Mask of the rows that match language and kind, and with a live location, their own or a copy's, that
         `passes`, bool [n]."""
         mask = np.ones(len(self), np.bool_)
         for column, names in (("language", filters.language), ("kind", filters.kind)):
@@ -309,7 +302,7 @@ class DocumentTable:
         return mask
 
     def _rows(self, query: str, parameters: tuple[object, ...], kinds: tuple[type, ...]) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query; raises ValueError or TypeError where their values are of other kinds, or too large."""
+        """The rows of a query; raises ValueError or TypeError for values of other types or more than the limit."""
         left = self._bytes
         for values in self._db.execute(query, parameters):
             left -= sum(len(value) for value in values if type(value) is not int)
@@ -318,7 +311,7 @@ class DocumentTable:
             yield values
 
     def _select(self, query: str, rows: Sequence[int], kinds: tuple[type, ...]) -> list[Any]:
-        """What a query says of each row, in the order of `rows`; raises IndexDamaged for unknown rows."""
+        """The values of a query for each row, in the order of `rows`; raises IndexDamaged for unknown rows."""
         with self._reading():
             by_row = {row: values for row, *values in self._rows(query, (_json(rows),), (int, *kinds))}
         try:
@@ -373,7 +366,7 @@ class Documents:
         return self.documents([row])[0]
 
     def documents(self, rows: Sequence[int]) -> list[Document]:
-        """Whole documents with words, code and copies, in the order of `rows`. Raises IndexDamaged for unknown rows."""
+        """`DocumentTable.documents`, over all segments."""
 
         def read(number: int, local: list[int]) -> list[Document]:
             dead_files = frozenset(self._snapshot.segments[number].dead_files.tolist())
@@ -382,7 +375,7 @@ class Documents:
         return self._gather(rows, read)
 
     def texts(self, rows: Sequence[int]) -> list[str]:
-        """Qualified name, code and words of documents, as of `DocumentTable.texts`, in the order of `rows`."""
+        """`DocumentTable.texts`, over all segments."""
         return self._gather(rows, lambda number, local: self.tables[number].texts(local))
 
     def locations(self, rows: Sequence[int]) -> list[Location]:
@@ -415,10 +408,8 @@ class Documents:
         return next((row for row in rows if live is None or live[row]), None)
 
     def mask(self, filters: Filters) -> Mask | None:
-        """Mask of the live rows that match language, kind and location, bool [n]; None if all rows do.
-
-        Languages and kinds are called as the index calls them (`Filters.known`).
-        """
+        """Mask of the live rows that match language, kind and location, bool [n]; None if all rows do. filters: with
+        the index's names of languages and kinds (`Filters.known`)."""
         passes = self.location_filter(filters)
         if passes is None and not (filters.language or filters.language_not or filters.kind):
             return self._snapshot.live
@@ -431,7 +422,7 @@ class Documents:
         return filters.locations(several=len(repositories) > 1)
 
     def _gather(self, rows: Sequence[int], read: Callable[[int, list[int]], list[T]]) -> list[T]:
-        """Read local rows segment by segment; values in the order of `rows`."""
+        """Values of rows, in their order; `read` returns those of local rows of one segment."""
         values: dict[int, T] = {}
         for number, at, local in split(self._snapshot.firsts, np.array(rows, np.int64)):
             values.update(zip(at.tolist(), read(number, local.tolist()), strict=True))
@@ -439,10 +430,8 @@ class Documents:
 
 
 def _unpack(bodies: Sequence[bytes]) -> Iterator[str]:
-    """The text of each body, "" where none was stored.
-
-    Raises what wrong bytes raise: zlib.error or one of BROKEN, ValueError where they unpack to far more than code does.
-    """
+    """The text of each body, "" if none was stored; raises zlib.error or one of BROKEN for wrong bytes, and ValueError
+    for more than code can have."""
     left = BYTES + DENSITY * sum(map(len, bodies))
     for body in bodies:
         stream = zlib.decompressobj()
@@ -479,7 +468,7 @@ def _unpack_all(text: str) -> str:
 
 @cache
 def _expected_schema() -> set[tuple[str, str, str, str | None]]:
-    """Type, name, table and text of all that SCHEMA and INDICES make."""
+    """(type, name, table, SQL) of all tables and indices."""
     made: set[tuple[str, str, str, str | None]] = {("index", "sqlite_autoindex_columns_1", "columns", None)}
     for statement in (SCHEMA + INDICES).split(";\n")[:-1]:
         _, kind, name, *more = statement.split()
@@ -502,10 +491,8 @@ def _json(rows: Sequence[int]) -> str:
 
 
 def pack(document: Document, *, code: bool = True) -> Packed:
-    """A document as stored; runs in the worker that extracted it, so that compression is parallel.
-
-    code=False keeps only location and names: literals, comments and a digest would reveal content.
-    """
+    """A document as stored, compressed; called in the worker process. code=False keeps only location and names: words
+    and a digest would reveal content."""
     d = document
     body = pack_body(d.code, d.words) if code else b""
     digest = d.digest if code else b""

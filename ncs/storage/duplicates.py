@@ -1,11 +1,10 @@
 """Near duplicates: functions of the same name with almost the same words, clustered when a segment is written.
 
-A function is the multiset of its code's words: comments and what encloses it are left out, and the n-th use of a
-word is an element of its own (token multisets as in Allamanis 2019, "The adverse effects of code duplication").
-Candidates share a band of their MinHash signatures (Broder 1997; banding as in Leskovec et al., "Mining of Massive
-Datasets", section 3.4); then every pair is counted exactly. Rows of one cluster are at least ALIKE like its first row,
-and of its name: without that, `onDescriptorRead` would be a near duplicate of `onDescriptorWrite`, whose other words
-are the same.
+A function is the multiset of its code's words (token multisets as in Allamanis 2019, "The adverse effects of code
+duplication"). Candidates share a band of their MinHash signatures (Broder 1997; banding as in Leskovec et al., "Mining
+of Massive Datasets", section 3.4); then the similarity of every pair is computed exactly. Rows of one cluster have a
+similarity of at least ALIKE to its first row, and its name: the other words of `onDescriptorRead` and
+`onDescriptorWrite` may be equal.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ FILE, MEMBERS = "near_duplicates.npy", "near_duplicates.members.npy"
 ALIKE = 0.8
 """Jaccard similarity from which on two functions are near duplicates."""
 LEAST = 20
-"""Minimum words: `min` and `max` differ in an operator, which is not a word."""
+"""Fewest words: `min` and `max` differ in an operator, which is not a word."""
 CODE: tuple[Field, ...] = tuple(field for field in FIELDS if field not in ("scope", "doc", "comments", "path"))
 BANDS, WIDTH = 12, 5
 """Functions with similarity .8 share a band with probability .99, with .5 with .32."""
@@ -48,11 +47,8 @@ ALONE = -1
 
 @dataclass(frozen=True, slots=True)
 class NearDuplicates:
-    """clusters: int32 [n_documents], the first row of the cluster of each row, ALONE where it has no near duplicate.
-    members: int32 [2, m], the cluster and the row of every clustered row, sorted.
-
-    On disk `near_duplicates.npy` and `near_duplicates.members.npy`, memory-mapped when loaded.
-    """
+    """clusters: int32 [n_documents], the first row of each row's cluster, ALONE without near duplicates.
+    members: int32 [2, m], cluster and row of every clustered row, sorted."""
 
     clusters: Ids
     members: Ids
@@ -71,7 +67,7 @@ class NearDuplicates:
 
     @classmethod
     def of(cls, words: WordTable, kinds: NDArray[np.bool_]) -> NearDuplicates:
-        """Group documents by their words; rows of different kinds are never together."""
+        """Cluster documents by their words; rows of different kinds are never in one cluster."""
         clusters = np.full(len(words), ALONE, np.int32)
         word_hashes = _hash_words(words.vocabulary)
         names = mixed(_names(words, word_hashes) ^ kinds.astype(np.uint64))
@@ -108,7 +104,7 @@ class NearDuplicates:
 
 
 class Duplicates:
-    """Near duplicates in a snapshot: within segments as stored, across segments among the rows of a query."""
+    """Near duplicates of a snapshot: within segments as stored, across segments computed for the rows of a query."""
 
     def __init__(self, snapshot: Snapshot, words: Words) -> None:
         self._snapshot, self._words = snapshot, words
@@ -188,7 +184,7 @@ def band_keys(hashes: NDArray[np.uint32], seeds: Hashes, width: int) -> Hashes:
 
 
 def mixed(values: Hashes) -> Hashes:
-    """Every bit of each value spread over all 64 (splitmix64; what is added first keeps 0 from staying 0)."""
+    """Hashes of values by splitmix64; the first addition keeps 0 from staying 0."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -222,8 +218,8 @@ def _comparable(words: WordTable, names: Hashes) -> Rows:
 
 
 def _elements(ids: Ids, sizes: Rows) -> Hashes:
-    """A number for each word of documents of these sizes: 20 bits of the document's number, 12 of how often the word
-    was there before in it (up to 4,095, where repetition no longer matters), 32 of the word."""
+    """A number for each word of documents of these sizes: 20 bits for the document, 12 for the earlier occurrences of
+    the word in it (at most 4,095), 32 for the word."""
     owners = np.repeat(np.arange(len(sizes), dtype=np.uint64), sizes)
     keys = np.sort((owners << np.uint64(32)) | ids.astype(np.uint64))
     nth = np.minimum(places_in_runs(keys), 4095).astype(np.uint64)
@@ -234,10 +230,8 @@ def _elements(ids: Ids, sizes: Rows) -> Hashes:
 
 
 def _candidates(words: WordTable, word_hashes: Hashes, rows: Rows, names: Hashes) -> Rows:
-    """Pairs of rows that share a name and a band, [n, 2]: each with the one before it in the bucket and the first.
-
-    Not all pairs: a bucket of a thousand has half a million; twelve bands compensate.
-    """
+    """Pairs of rows that share a name and a band, [n, 2]: each row with the first and the previous one of its bucket,
+    as all pairs of a bucket are too many."""
     bands = np.zeros((BANDS, len(rows)), np.uint64)
     for start in range(0, len(rows), CHUNK):
         here = slice(start, start + CHUNK)
@@ -260,7 +254,7 @@ def _candidates(words: WordTable, word_hashes: Hashes, rows: Rows, names: Hashes
 
 
 def _stars(words: WordTable, pairs: Rows, clusters: Ids) -> None:
-    """Write clusters: the first remaining row of each component takes all rows similar to it."""
+    """Fill `clusters`: the first remaining row of each component is the head of all rows similar to it."""
     if not len(pairs):
         return
     rows, numbers = np.unique(pairs, return_inverse=True)
@@ -277,10 +271,7 @@ def _stars(words: WordTable, pairs: Rows, clusters: Ids) -> None:
 
 
 def _components(count: int, edges: Rows) -> Rows:
-    """The first node of each node's connected component, [count], given edges [n, 2]; scipy takes 100 ms to import.
-
-    A component takes the number of its smallest neighbor, until none has any.
-    """
+    """The first node of each node's connected component, [count], given edges [n, 2]; scipy takes 100 ms to import."""
     first = np.arange(count)
     while len(edges):
         np.minimum.at(first, edges, edges[:, ::-1])

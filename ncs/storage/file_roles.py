@@ -34,9 +34,8 @@ SECTIONS = "sections.npy"
 TESTS = "tests.npy"
 """Mask of the documents that are tests by their syntax, bool [n]."""
 SOURCE, TEST, EXAMPLE, ASIDE, SETTINGS = range(5)
-"""Roles of a file: the product itself; tests; examples and benchmarks; stubs, vendored and generated code; what
-configures and builds it, read as text (ncs.extract.text_files). Of prose: what is about releases is aside, what is in
-folders of examples is not."""
+"""Roles of a file: the product; tests; examples and benchmarks; stubs, vendored and generated code, prose about
+releases; configuration, read as text (ncs.extract.text_files)."""
 
 _OF_TESTS = "test tests testing spec specs androidtest __tests__ testdata fixtures mocks __mocks__"
 _OF_EXAMPLES = "example examples sample samples demo demos benchmark benchmarks bench docs tutorial tutorials"
@@ -57,7 +56,7 @@ _CHANGES = re.compile(
     r"|(?:^|/)(?:blogs?|_posts|versioned_docs)/",
     re.IGNORECASE,
 )
-"""Prose about releases: changelogs, a site's posts, the documents of older versions (Docusaurus)."""
+"""Prose about releases: changelogs, posts of a site, documents of older versions (Docusaurus)."""
 _TRANSLATED = re.compile(
     r"(?:^|[/._-])(?:zh|cn|ja|jp|ko|kr|ru|uk|fr|de|es|it|pt|pl|tr|vi|fa)(?:[_-](?:[a-z]{2}|han[st]))?(?=/|\.[a-z]+$)",
     re.IGNORECASE,
@@ -68,7 +67,7 @@ _LEAST = 4
 
 
 def role(path: str) -> int:
-    """The role of a file, judged by its path alone.
+    """The role of a file, by its path.
 
     >>> role("src/net/http.py"), role("src/androidTest/java/A.java"), role("web/LoginTest.java"), role("x/types.pyi")
     (0, 1, 1, 3)
@@ -101,7 +100,7 @@ _WEIGHT = {SOURCE: 0, EXAMPLE: 1, SETTINGS: 2, ASIDE: 3, TEST: 4}
 
 
 def title(path: str) -> list[str]:
-    """The stems of a file's name, or of its folder's for names such as `__init__`.
+    """The stems of a file's name, or of its folder's name for `__init__` and the like.
 
     >>> title("src/http/cookie_jars.py"), title("src/sessions/__init__.py"), title("lib/router/index.js")
     (['cooki', 'jar'], ['session'], ['router'])
@@ -115,10 +114,7 @@ def title(path: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class FileRoleTable(ArrayTable):
-    """The files of a segment; on disk in `<segment>/file_roles/`, beside the names of the repositories.
-
-    A file without a path, as in corpora of bare functions, has no title and no neighbors.
-    """
+    """The files of a segment; on disk in `<segment>/file_roles/`. Files may have no path, in corpora of functions."""
 
     stems: Vocabulary
     file: NDArray[np.int32]
@@ -145,10 +141,9 @@ class FileRoleTable(ArrayTable):
         return leads and titles and roles
 
     def title_match(self, words: Mapping[str, float], rows: Rows) -> NDArray[np.float64]:
-        """The match of the name of each row's file with the query's stems, 0 to 1, [len(rows)].
+        """sqrt(recall) * precision of the name of each row's file, 0 to 1, [len(rows)]; words: stem -> weight.
 
-        words: stem -> weight. The root of the weighted share of the query that the name has, times the share
-        of the name that the query has: "cookies.py" for "cookie storage" scores more than "cookie_test_util.py".
+        recall: the weighted share of the query in the name; precision: the share of the name in the query.
         """
         ids, lengths = values_of(self.title_ids, self.title_offsets, self.file[rows])
         owners = np.repeat(np.arange(len(rows)), lengths)
@@ -164,7 +159,7 @@ class FileRoleTable(ArrayTable):
         return np.sqrt(recall / total) * precision if total else recall
 
     def _matching_stems(self, stem: str) -> list[int]:
-        """Ids of stems that equal this one, start with it, or are a prefix of it."""
+        """Ids of the stems that start with this one, or are a prefix of it."""
         if len(stem) < _LEAST:
             id = self.stems.id(stem)
             return [] if id is None else [id]
@@ -243,7 +238,7 @@ class FileRoles:
         return np.where(tests, np.int8(TEST), of_files)
 
     def _of_files(self, rows: Rows, read: Callable[[int, NDArray[np.int32]], NDArray[Number]]) -> NDArray[Number]:
-        """What `read` gives for the file of each row, by the numbers of its segment and of the file in it."""
+        """One value a row, by `read` of segment number and local file numbers."""
         return gather(self._firsts, rows, lambda number, local: read(number, self._tables[number].file[local]))
 
     def outlines_of(self, rows: Rows) -> NDArray[np.bool_]:
@@ -251,7 +246,7 @@ class FileRoles:
         return gather(self._firsts, rows, lambda number, local: self._tables[number].outline[local])
 
     def count_code(self) -> int:
-        """The number of rows that are no sections; of all where there are no others."""
+        """The number of rows that are no sections; of all rows if all are."""
         return len(self) if self.sections is None else int(np.count_nonzero(~self.sections)) or len(self)
 
     def functions(self) -> NDArray[np.bool_]:

@@ -48,9 +48,8 @@ class FileEntry(NamedTuple):
 class FileTable(ArrayTable):
     """The files of a segment in the order they were read; on disk in `<segment>/files/`.
 
-    Places are relative to the folder that holds the index where they lie below it, so that both can be moved.
-
-    File i has the documents rows[i]..rows[i + 1] and the copies copies[i]..copies[i + 1] of documents in earlier files.
+    Places inside the folder that holds the index are relative to it, so that both can be moved. File i has the
+    documents rows[i]..rows[i + 1] and the copies copies[i]..copies[i + 1] of documents in earlier files.
     """
 
     texts: Vocabulary
@@ -81,11 +80,8 @@ class FileTable(ArrayTable):
 
     @classmethod
     def of(cls, entries: Sequence[FileEntry], counts: NDArray[np.int64], began: int = 0, home: str = "") -> FileTable:
-        """The table of files in order, given the number of documents and of copies in each, [2, n_files].
-
-        began: when reading began, in nanoseconds since 1970; home: the folder that holds the index, "" for a part that
-        is written elsewhere.
-        """
+        """The table of files in order. counts: numbers of documents and copies of each, [2, n_files]; began: when
+        reading began, in nanoseconds since 1970; home: the folder that holds the index, "" for a part of a cluster."""
         texts: dict[str, int] = {}
         names = ((each.repository, each.path, stored_place(each.place, home), each.stamp) for each in entries)
         numbers = [texts.setdefault(json.dumps(text), len(texts)) for entry in names for text in entry]
@@ -113,9 +109,8 @@ class FileTable(ArrayTable):
         return cls.load(folder) if folder.is_dir() else cls.of((), np.zeros((2, 0), np.int64))
 
     def entries(self, home: str = "") -> list[FileEntry]:
-        """All files; raises ValueError or IndexError for damaged texts. home: the folder that holds the index, which
-        makes places absolute; "" leaves them as stored.
-        """
+        """All files, with absolute places if `home`, the folder that holds the index, is given; raises ValueError or
+        IndexError for damaged texts."""
         texts = json.loads(f"[{','.join(self.texts)}]")
         repositories, paths, places, stamps = ([texts[id] for id in column.tolist()] for column in self._names())
         if home:
@@ -134,7 +129,7 @@ def home_of(index: Path) -> str:
 
 
 def stored_place(place: str, home: str) -> str:
-    """A place as an index stores it: relative where it lies below the folder that holds the index.
+    """A place as an index stores it: relative to `home`, the folder that holds the index, if inside.
 
     >>> stored_place("/me/app/a.py", "/me/app"), stored_place("/me/other/a.py", "/me/app")
     ('a.py', '/me/other/a.py')
@@ -143,7 +138,7 @@ def stored_place(place: str, home: str) -> str:
 
 
 def full_place(place: str, home: str) -> str:
-    """A stored place as a path; addresses, and the empty place of a document without a file, stay.
+    """A stored place as a path; addresses and empty places are unchanged.
 
     >>> full_place("a.py", "/me/app"), full_place("/x/a.py", "/me/app"), full_place("s3://x/a.py", "/me/app")
     ('/me/app/a.py', '/x/a.py', 's3://x/a.py')

@@ -1,4 +1,4 @@
-"""Filters of documents, as typed by users: by language and kind, repository and path, what they are and hold."""
+"""Filters of documents, as typed by users: by language, kind, repository, path, role and content."""
 
 from __future__ import annotations
 
@@ -23,22 +23,19 @@ Matcher = Callable[[str], bool]
 LocationFilter = Callable[[str, str], bool]
 """Whether a repository and a path in it pass."""
 MAX_ALTERNATIVES = 100
-"""Globs that one with braces may stand for."""
-
-
+"""Most globs that one with braces expands to."""
 CONTENT = ("all", "code", "docs")
-"""What is searched: everything, everything but sections of prose, or these alone."""
+"""Everything; everything but sections of prose; sections of prose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
     """Filters of hits; a document must pass all of them.
 
-    language, language_not: one or several, as the index or people call them: python, py. repository, path: globs
-    (`matcher`). glob: globs as ripgrep takes them (`glob_filter`). places: (repository, path in it) of files and
-    folders, any of them. functions_only: no classes, top-level code and sections of prose. no_tests: no tests. regexp:
-    the code or the qualified name must match (ncs.search.regexp). content: one of CONTENT; None: all of what the
-    default ranker finds, code of what others do, which know no difference.
+    language, language_not: names or aliases (python, py). repository, path: globs (`matcher`). glob: globs as in
+    ripgrep (`glob_filter`). places: (repository, path in it) of files and folders, any of them. functions_only: no
+    classes, top-level code and sections of prose. regexp: code or qualified name match (ncs.search.regexp). content:
+    one of CONTENT; None: "all" for the default ranker, "code" for others.
     """
 
     language: str | Sequence[str] | None = None
@@ -58,10 +55,8 @@ class Filters:
             raise unknown("content", self.content, CONTENT)
 
     def known(self, counts: Mapping[str, Any]) -> Filters:
-        """The filters with languages and the kind as an index with these counts calls them.
-
-        Raises BadInput for those that it does not have, naming those that it has.
-        """
+        """The filters with an index's names of languages and kind; raises BadInput for unknown ones. counts: of the
+        index."""
         languages, kinds = counts.get("languages") or {}, counts.get("kinds") or {}
         kind = self.kind and self.kind.lower()
         if kind and kind not in kinds:
@@ -72,7 +67,7 @@ class Filters:
         return replace(self, kind=kind, language=some, language_not=others)
 
     def locations(self, *, several: bool) -> LocationFilter | None:
-        """Whether a location passes; None if all do. several: whether the index has several repositories."""
+        """The filter of locations; None if all pass. several: whether the index has several repositories."""
         if not (self.repository or self.path or self.glob or self.places):
             return None
         in_repository, in_path = cache(matcher(self.repository)), matcher(self.path)
@@ -91,7 +86,7 @@ def names_of(names: str | Sequence[str] | None) -> Sequence[str]:
 
 
 def _language(name: str, known: Mapping[str, Any]) -> str:
-    """The known language that is called so; raises BadInput."""
+    """The known language of a name or alias; raises BadInput."""
     if name in known:
         return name
     from ncs.extract.text_files import language_called  # a query need not import it
@@ -107,10 +102,10 @@ def _is_below(path: str, place: str) -> bool:
 
 
 def matcher(pattern: str | None) -> Matcher:
-    """A filter by name: whole components of a path or of `owner/name`, at any level; None accepts everything.
+    """A filter by whole components of a path or of `owner/name`, at any level; None accepts everything.
 
-    `*` crosses slashes, `?` and `[abc]` match one character, case matters.
-    A leading `/` or `./` pins the pattern to the top, and a pattern without wildcards may name a folder:
+    `*` crosses slashes, `?` and `[abc]` match one character, case matters. A leading `/` or `./` anchors the pattern;
+    a pattern also matches everything in a folder of its name:
 
     >>> inside = matcher("src/main")
     >>> [inside(path) for path in ("src/main/A.java", "app/src/main/A.java", "src/main2/A.java")]
@@ -132,11 +127,11 @@ def matcher(pattern: str | None) -> Matcher:
 
 
 def glob_filter(globs: Sequence[str], *, several: bool = False) -> LocationFilter:
-    """Whether a file passes globs in the syntax of .gitignore, as after ripgrep's -g.
+    """A filter by globs in the syntax of .gitignore, as ripgrep's -g.
 
-    The last glob that matches it, or a folder that holds it, decides: `!` leaves it out. What none matches passes if
-    all begin with `!`. `{a,b}` stands for either. Paths are relative to their repository, or, where there are
-    several, also to the folder that holds it. Raises BadInput for a glob that matches nothing.
+    The last glob that matches a file or a folder above decides: `!` leaves it out. Other files pass if all globs begin
+    with `!`. `{a,b}` is an alternative. Paths are relative to their repository; with several repositories also
+    repository/path. Raises BadInput for a glob that matches nothing.
 
     >>> passes = glob_filter(["*.{ts,tsx}", "!tests/"])
     >>> [passes("app", path) for path in ("src/a.ts", "src/a.py", "src/tests/a.ts")]
@@ -177,7 +172,7 @@ def _matches(pattern: Pattern, path: str) -> bool:
 
 
 def at_matching_location(document: Document, passes: LocationFilter | None) -> Document:
-    """The document at its first location that passes the filter, if any; the others are its copies."""
+    """The document at its first location that passes, if any, with the others as copies."""
     if passes is None:
         return document
     places = (document.location, *document.copies)

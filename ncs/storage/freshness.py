@@ -1,4 +1,4 @@
-"""Whether the files of an index are as they were when it read them: by their stamps, cheap enough before each query."""
+"""Whether the files of an index have changed, by their stamps: cheap enough before each query."""
 
 from __future__ import annotations
 
@@ -17,20 +17,18 @@ from ncs.storage.files import FILES, FileTable, full_place, home_of
 from ncs.storage.snapshot import PENDING, Snapshot, read_description
 
 MOST_FILES = 10_000
-"""Files whose stamps are read before a query; an index of more is not checked."""
+"""An index of more files is not checked before a query."""
 SEEN = "seen.json"
-"""The state in which the files were compared last, and how many had changed; no part of a snapshot."""
+"""The state of the files at the last comparison, and how many had changed; no part of a snapshot."""
 _SEEN_BYTES = 1000
 _IGNORE_FILES = (".gitignore", ".ncsignore")
 
 
 def state_of(snapshot: Snapshot) -> str:
-    """The state of the files of an index, of the folders that hold them, and of the ignore files of its roots, as a
-    digest; "" where they are as the index read them, and nothing beside them is new.
+    """A digest of the state of an index's files, their folders and the ignore files of its roots; "" if unchanged.
 
-    A new file is seen by the folder that holds it, so not in a folder without a file of the index. What was read from
-    git's objects is not looked at. "" also where an index is not to be updated: one that is not trusted, not complete,
-    read-only, too large, or without its sources.
+    New files are noticed in folders with a file of the index only, and objects of git are not checked. Also "" for an
+    index that is not to be updated: not trusted, not complete, read-only, too large, or without its sources.
     """
     roots, counts = snapshot.roots, snapshot.description.counts
     fit = counts.get("files", 0) <= MOST_FILES and PENDING not in counts and os.access(snapshot.folder, os.W_OK)
@@ -63,7 +61,7 @@ def state_of(snapshot: Snapshot) -> str:
 
 
 def known_changes(snapshot: Snapshot, state: str) -> int | None:
-    """How many files had changed when they were compared in this state; None where they were not."""
+    """The number of changed files that an earlier comparison in this state found; None without one."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         seen = json.loads(read_regular(snapshot.folder / SEEN, _SEEN_BYTES, follow=False))
         if seen["state"] == state and seen["snapshot"] == snapshot.description.number:
@@ -72,7 +70,7 @@ def known_changes(snapshot: Snapshot, state: str) -> int | None:
 
 
 def remember(snapshot: Snapshot, state: str, changed: int) -> None:
-    """Let `known_changes` answer; without effect where that cannot be written or the index has changed meanwhile."""
+    """Store a result for `known_changes`, unless it cannot be written or the index has changed meanwhile."""
     with suppress(OSError):
         number = snapshot.description.number
         if read_description(snapshot.folder).number == number:
@@ -81,7 +79,7 @@ def remember(snapshot: Snapshot, state: str, changed: int) -> None:
 
 
 def _stamps(snapshot: Snapshot) -> tuple[dict[str, str], int]:
-    """The stamp of every live file on disk by its place, and when reading of the oldest segment began."""
+    """place -> stamp of every live file on disk, and when reading of the oldest segment began."""
     home, stamps, began = home_of(snapshot.folder), dict[str, str](), list[int]()
     for segment in snapshot.segments:
         table = FileTable.of_segment(segment.path)
@@ -129,7 +127,7 @@ def _above(folders: Iterable[str], roots: Collection[str]) -> set[str]:
 
 
 def _has_new(folder: str, known: Collection[str], began: int) -> bool:
-    """Whether a folder holds something unknown that was made, renamed or changed since reading began."""
+    """Whether a folder has an unknown entry that was created, renamed or changed since reading began."""
     with suppress(OSError), os.scandir(folder) as entries:  # what fails here is seen by the next query
         unknown = (entry for entry in entries if entry.path not in known and entry.name != ".git")
         return any(entry.stat(follow_symlinks=False).st_ctime_ns >= began for entry in unknown)

@@ -30,19 +30,18 @@ LONGEST = 80  # characters; longer names are generated
 SHORT = 3
 """Shorter names are not matched as prefixes."""
 FOLDED_NAMES = 1 << 14
-"""Names remembered while a table is made: many documents have the same name or scope."""
+"""Size of the cache of folded names."""
 MOST = 2_000
-"""At most so many definitions of one name are compared."""
+"""Most definitions of one name that are compared."""
 
 EXACT, FOLDED, PREFIX = 1.0, 0.8, 0.4
 """Score of a match: same spelling; same but for case and underscores; prefix of a longer name."""
 UNCERTAIN = 0.3
 """Factor of a symbol recognized by a capital letter only."""
 UNSCOPED = 0.1
-"""Added to an exact or folded match without a scope, where the query has no qualifier: a function of the file leads
-one that is inside another."""
+"""Added to an exact or folded match without a scope, if the query has no qualifier."""
 QUALIFIED = 0.25
-"""Added where the qualifier (`View.`) is the scope of the definition; subtracted where it is not."""
+"""Added if the qualifier (`View.`) is the scope of the definition, else subtracted."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _PATH = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#|->|/)[^\W\d]\w*)*")
@@ -77,11 +76,8 @@ class NameUses(ArrayTable):
 
 
 class Uses:
-    """The names that the documents of a snapshot use, in ids of one vocabulary.
-
-    names: those of the first segment, extended. documents: int32 [len(names)], how many documents use each,
-    counted in the first segment that has the name.
-    """
+    """The names that the documents of a snapshot use, in ids of the first segment's vocabulary, extended. documents:
+    int32 [len(names)], how many use each, counted in the first segment that has the name."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._firsts = snapshot.firsts
@@ -100,7 +96,7 @@ class Uses:
         return len(self._parts[0])
 
     def of(self, rows: Rows) -> tuple[NDArray[np.int32], Rows]:
-        """Make the table, as NameUses.of does."""
+        """`NameUses.of`, over all segments."""
 
         def read(number: int, local: Rows) -> tuple[NDArray[np.int32], Rows]:
             ids, counts = self._parts[number].of(local)
@@ -119,7 +115,7 @@ class Uses:
 
 
 def name_uses(table: WordTable) -> NameUses:
-    """Make the table from the names of documents as `batch_uses` gives them, with ids ascending in each document."""
+    """The table of names of `batch_uses`, with ids ascending in each document."""
     owners = np.repeat(np.arange(len(table.offsets) - 1), np.diff(table.offsets))
     ids = (np.sort((owners << 32) | table.ids) & 0xFFFFFFFF).astype(np.int32)
     documents = np.bincount(ids, minlength=len(table.vocabulary)).astype(np.int32)
@@ -161,7 +157,7 @@ def folded(name: str) -> str:
 
 
 def query_symbols(text: str) -> list[Symbol]:
-    """The code names in a query: with dots, camel case, underscores or a bracket; or the only word.
+    """The code names in a query: with dots, camel case, underscores or a call's bracket; or its only word.
 
     >>> query_symbols("View.setPadding"), query_symbols("close the file")
     ([Symbol(name='setPadding', qualifiers=('View',), certain=True)], [])
@@ -186,10 +182,9 @@ def query_symbols(text: str) -> list[Symbol]:
 
 @dataclass(frozen=True, slots=True)
 class DefinitionTable(ArrayTable):
-    """Folded name -> its definitions: rows int32 [n_definitions], offsets int64 [len(names) + 1]; and of each
-    definition the CRC-32 of its name as spelled and of its innermost scope, folded (0: none), uint32: enough to
-    compare. On disk in `<segment>/definitions/`; in `<segment>/declared/` those that are not the name of a document,
-    but declared in it: constants, macros, types by another name.
+    """Folded name -> its definitions: rows int32 [n_definitions], offsets int64 [len(names) + 1], and the CRC-32 of the
+    name as spelled and of the folded innermost scope (0: none), uint32 [n_definitions]. On disk in
+    `<segment>/definitions/`; in `<segment>/declared/` names declared in a document: constants, macros, type aliases.
     """
 
     names: Vocabulary
@@ -225,7 +220,7 @@ class DefinitionTable(ArrayTable):
         return marks and are_offsets(self.offsets, len(self.rows)) and are_below(self.rows, documents)
 
     def of_names(self, ids: range) -> Rows:
-        """The definitions of names that stand side by side, [3, n]: rows, spellings, scopes."""
+        """The definitions of consecutive names, [3, n]: rows, spellings, scopes."""
         here = slice(self.offsets[ids.start], self.offsets[ids.stop])
         return np.stack([self.rows[here], self.spelled[here], self.scopes[here]]).astype(np.int64)
 
@@ -241,8 +236,8 @@ class Definitions:
         self._declared = [(first, DefinitionTable.load(path)) for first, path in declaring]
 
     def match(self, symbol: Symbol, *, allowed: Mask | None = None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Rows that define a symbol, ascending, and how well: EXACT, FOLDED or PREFIX, more where they are
-        qualified as in the query. What is declared matches as spelled only, prefixes where there is nothing else."""
+        """Rows that define a symbol, ascending, and their weights: EXACT, FOLDED or PREFIX, plus QUALIFIED or UNSCOPED.
+        Declared names match as spelled only, prefixes only without other matches."""
         key = folded(symbol.name)
         found, declared = self._live(self._tables, key), self.declaring(symbol.name)
         whole = found.shape[1] + declared.shape[1] > 0 or len(key) <= SHORT
@@ -262,12 +257,12 @@ class Definitions:
         return rows[order[first]], weights[order[first]]
 
     def declaring(self, name: str) -> Rows:
-        """What declares a name as spelled without being called so, as `of_names`."""
+        """The documents of other names that declare a name as spelled, as `of_names`."""
         found = self._live(self._declared, folded(name))
         return found[:, found[1] == _crc(name)]
 
     def constructors(self, symbol: Symbol) -> Rows:
-        """Rows of functions that are called like the class that they are in, where the query names that class alone."""
+        """Rows of functions named like their class, if the symbol is that class without a qualifier."""
         found = self._live(self._tables, folded(symbol.name))
         mine: Rows = found[0, (found[2] == _folded_crc(symbol.name)) & (not symbol.qualifiers)]
         return mine
@@ -277,8 +272,8 @@ class Definitions:
         return chain.from_iterable(table.names for _, table in self._tables)
 
     def _live(self, tables: Sequence[tuple[int, DefinitionTable]], key: str, *, prefixes: bool = False) -> Rows:
-        """The first MOST definitions of a folded name, or of all that begin so, without tombstones; as `of_names`.
-        tables: after the first rows of their segments."""
+        """The first MOST live definitions of a folded name, or of all with this prefix, as `of_names`. tables: (first
+        row of the segment, table)."""
         parts = [np.zeros((3, 0), np.int64)]
         for first, table in tables:
             id = table.names.id(key)

@@ -1,7 +1,6 @@
 """Fielded BM25 over stemmed words: the postings of an index as memory-mapped arrays, and their scores.
 
-A field's weight counts its words that many times, in the term frequency and in the length (the simple BM25F
-of Robertson, Zaragoza and Taylor 2004), so a whole weight equals repeating that field's text:
+The simple BM25F of Robertson, Zaragoza and Taylor 2004; an integer weight equals repeating the field's text:
 
     tf(t, d) = sum_f weight_f * tf_f(t, d)          length(d) = sum_f weight_f * length_f(d)
     score(q, d) = sum_t count(t, q) * idf(t) * tf(t, d) / (tf(t, d) + k1 * (1 - b + b * length(d) / mean length))
@@ -58,9 +57,9 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class TermStatistics(ArrayTable):
-    """The corpus statistics of BM25. For each stem the document frequency df, int64 [n_stems], and the share of these
-    documents that have it in code, not only in comments and literals, in_code, float32 [n_stems]; corpus: number of
-    documents and their mean length. On disk in `<statistics>/<ranker>/`.
+    """The corpus statistics of BM25. df: document frequencies, int64 [n_stems]; in_code: share of these documents with
+    the stem in code, not only in comments and literals, float32 [n_stems]; corpus: number of documents and their mean
+    length. On disk in `<statistics>/<ranker>/`.
     """
 
     stems: Vocabulary
@@ -87,12 +86,8 @@ class TermStatistics(ArrayTable):
 
 @dataclass(frozen=True, slots=True)
 class PostingTable(ArrayTable):
-    """The postings of a segment: stem -> the documents that have it, ascending, with the stem's contribution to each
-    score.
-
-    Stem s stands in rows[offsets[s] : offsets[s + 1]] (int32), impacts alike (float32, idf included);
-    lengths float32 [n_documents], weighted words. On disk in `<segment>/<ranker>/`.
-    """
+    """The postings of a segment. Stem s: documents rows[offsets[s] : offsets[s + 1]], ascending, and likewise impacts,
+    its part of their scores; lengths: weighted words, [n_documents]. On disk in `<segment>/<ranker>/`."""
 
     stems: Vocabulary
     offsets: Rows
@@ -160,7 +155,7 @@ class Postings:
         return self.df(*stem_all([word]))
 
     def df(self, stem: str) -> int:
-        """The document frequency of a stem: from the statistics, or from the segments for a new stem."""
+        """The document frequency of a stem, in the statistics, or in the segments for a new stem."""
         id = self.statistics.stems.id(stem)
         return sum(len(table.posting(stem)[0]) for table in self.tables) if id is None else int(self.statistics.df[id])
 
@@ -239,13 +234,11 @@ def build(
     statistics: TermStatistics | None = None,
     track: Track = silent,
 ) -> Postings:
-    """Postings over the fields that have a weight; raises BadInput for an unknown field or a bad parameter.
+    """Postings over the fields with a weight; raises BadInput for an unknown field or a bad parameter.
 
-    statistics: used for scores as they are; only new stems are counted here. None: count these documents; sections of
-    prose only for stems that are nowhere else.
-
-    The pairs of each chunk of documents lie in a temporary file, by stem, until all are counted; then each stem's are
-    put behind one another. Where the words lie in a folder (WordTable.work_folder), so do these and the postings.
+    statistics: of the index, for a later segment; None: of these documents, in which sections of prose count only for
+    stems that code does not have. The (stem, row) pairs of each chunk are written to a temporary file, sorted by stem,
+    and merged at the end; temporary files are in WordTable.work_folder.
     """
     from tempfile import TemporaryFile  # a query need not import it
 
@@ -295,7 +288,7 @@ def build(
 
 
 def _document_frequency(own: TermStatistics, corpus: TermStatistics) -> NDArray[np.int64]:
-    """The document frequency of each stem: from the corpus, or its own for a new stem."""
+    """The document frequency of each stem in the corpus; of a new stem its own."""
     if corpus is own or not len(corpus.df):
         return own.df
     ids = corpus.stems.ids_of(list(own.stems))
@@ -328,9 +321,8 @@ def _count(
     weights: Mapping[Field, float],
     stem_of: NDArray[np.int64],
 ) -> tuple[NDArray[Any], ...]:
-    """The (stem, row) pairs of rows start..stop, by stem and then row: stems, rows counted from start, tf, whether the
-    stem occurs in code; and the weighted length of each row. It sorts one number per word: stem, then row, then field.
-    """
+    """The (stem, row) pairs of rows start..stop, sorted: stems, rows relative to start, tf, whether the stem is in
+    code; and the weighted length of each row. Sorts one number per word, of stem, row and field."""
     span, width = stop - start, max(1, len(fields))
     keys, lengths = [np.zeros(0, np.int64)], np.zeros(span)
     for number, field in enumerate(fields):

@@ -48,7 +48,7 @@ class StoredFile(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The content of snapshot.json; config is enough to build the index again."""
+    """The content of snapshot.json."""
 
     number: int
     created: str
@@ -147,10 +147,8 @@ class Snapshot:
     """An open snapshot. Its files are not deleted until it is closed, whatever is committed meanwhile."""
 
     def __init__(self, folder: Path, description: Description, distrust: str = "") -> None:
-        """distrust: why it may only be searched, by built-in rankers (ncs.storage.trust), "" where it is trusted.
-
-        Raises OSError if a segment was removed meanwhile, IndexDamaged for damaged tombstones.
-        """
+        """distrust: why it is not trusted (ncs.storage.trust), else "". Raises OSError if a segment was removed
+        meanwhile, IndexDamaged for damaged tombstones."""
         self.folder, self.description, self.distrust = folder, description, distrust
         self.statistics = folder / STATISTICS / description.statistics
         self._holds = [Hold(self.statistics)]
@@ -182,7 +180,7 @@ class Snapshot:
         return self.folder / TOMBSTONES / f"{self.description.tombstones}.npy"
 
     def keep_tombstones(self) -> None:
-        """Keep their file, too: who has a snapshot open does not need it, but another process that opens it does."""
+        """Hold their file, too, for another process that will open this snapshot."""
         if self.description.tombstones is not None:
             with suppress(OSError):  # a commit has removed it already
                 self._holds.append(Hold(self._tombstones))
@@ -220,7 +218,7 @@ class Snapshot:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        """Raises IndexDamaged for an error that comes of damaged files."""
+        """Close; raises IndexDamaged for an error caused by damaged files."""
         try:
             if isinstance(error, BROKEN) and self.description.files:  # a draft has none
                 find_damage(self, error)
@@ -229,10 +227,8 @@ class Snapshot:
 
 
 class Hold:
-    """A lock on a folder or file of an index: shared by its readers, exclusive to garbage collection, which removes it.
-
-    It writes nothing, works on read-only media, and ends with the process; without effect where locks are unsupported.
-    """
+    """A lock on a folder or file of an index: shared for readers, exclusive for garbage collection. It works on
+    read-only media, ends with the process, and has no effect if locks are unsupported."""
 
     def __init__(self, path: Path, *, exclusive: bool = False) -> None:
         """Raises OSError if it is gone, BlockingIOError if another lock forbids this one."""
@@ -268,9 +264,8 @@ def open_snapshot(
 ) -> T:
     """Open the snapshot of an index and return `load(snapshot)`; retried if a commit replaced it meanwhile.
 
-    Checks the size of every file and the checksums of small ones, with `verify` of all.
-    held: an older snapshot that is opened instead, as somebody holds it.
-    Raises IndexNotFound, IndexDamaged or IndexVersion, each naming the folder and the remedy, and what `load` raises.
+    Checks the size of every file and the checksums of small ones, with `verify` of all. held: an older snapshot, held
+    by a caller, to open instead. Raises IndexNotFound, IndexDamaged or IndexVersion, and what `load` raises.
     """
     while True:
         description = held or read_description(folder)
@@ -297,7 +292,7 @@ def _open(folder: Path, description: Description, *, verify: bool) -> Snapshot:
 
 
 def find_damage(snapshot: Snapshot, error: Exception) -> None:
-    """Raise IndexDamaged where an error came of damaged files: where they were altered, or are not to be trusted."""
+    """Raise IndexDamaged if an error was caused by the files: if they were altered, or are not trusted."""
     try:
         _check_files(snapshot.folder, snapshot.description, verify=True)
         check_values(snapshot)
@@ -328,10 +323,9 @@ def read_description(folder: Path) -> Description:
 
 
 def find_index(start: Path) -> Path:
-    """The `.ncs` folder in `start` or the nearest folder above, as git finds its repository.
+    """The `.ncs` folder in `start` or the nearest folder above, up to a linked work tree inside another one.
 
-    A linked work tree that lies in another one has an index of its own: the other one's does not hold its files.
-    Raises IndexNotFound, and IndexFolderError where it leads elsewhere or another user owns it.
+    Raises IndexNotFound, and IndexFolderError for a link out of the project or another user's folder.
     """
     start = start.resolve()
     for folder in (start, *start.parents):
@@ -376,10 +370,8 @@ def checksum(path: Path) -> StoredFile:
 
 
 def _check_files(folder: Path, description: Description, *, verify: bool) -> None:
-    """Compare all sizes; checksums of all files with `verify`, else of the smallest, up to QUICK_BYTES in total.
-
-    Whatever lies in the folders of a snapshot must be a regular file or a folder, so that each can be opened by name.
-    """
+    """Compare all sizes; checksums of all files with `verify`, else of the smallest, up to QUICK_BYTES in total. Raises
+    IndexDamaged, also for anything but regular files and folders."""
     sizes = _sizes(folder, description)
     budget = float("inf") if verify else QUICK_BYTES
     for path, entry in sorted(description.files.items(), key=lambda item: (item[1]["bytes"], item[0])):

@@ -24,14 +24,12 @@ if TYPE_CHECKING:
 KEY_BYTES = 32
 UNSIGNED = "it has no signature: an older ncs made it, or your key could not be kept"
 MODELS = ("endpoint", "transformers")
-"""Rankers that open what the configuration names whenever they search; others have all that they need in the index."""
+"""Rankers that open external models when they search."""
 
 
 def distrust(folder: Path, description: Description) -> str:
-    """Why an index is not trusted; "" where this user signed it as it is, where it is.
-
-    One that was moved or copied is trusted where all that it names lies in the folder that holds it.
-    """
+    """Why an index is not trusted; "" if this user signed it, and it was not moved, or names only paths in the folder
+    that holds it."""
     signature = (description.signature or "").encode("utf-8", "replace")
     try:
         if not all(is_own(path.stat()) for path in (folder, folder / "snapshot.json")):
@@ -73,16 +71,13 @@ def roots_of(folder: Path, description: Description) -> tuple[Path, ...]:
 
 
 def stored_root(folder: Path, root: Path) -> str:
-    """A root as a snapshot has it: relative to the folder that holds the index where it lies in there."""
+    """A root as stored in a snapshot: relative to the folder that holds the index if it is inside."""
     root, home = root.resolve(), folder.resolve().parent
     return root.relative_to(home).as_posix() if root.is_relative_to(home) else str(root)
 
 
 def check_place(index: Path) -> None:
-    """Raise IndexFolderError for the `.ncs` of a project that leads out of it, or that another user owns.
-
-    git refuses such repositories, too.
-    """
+    """Raise IndexFolderError for the `.ncs` of a project that links out of it or belongs to another user."""
     if not index.resolve().is_relative_to(index.parent.resolve()):
         raise IndexFolderError(f"{index} points outside its project; remove that link, or name an index with -i")
     with suppress(FileNotFoundError):
@@ -91,7 +86,7 @@ def check_place(index: Path) -> None:
 
 
 def is_own(status: os.stat_result) -> bool:
-    """Whether a file belongs to this user, or to the one who became root with sudo. Windows is not asked."""
+    """Whether a file belongs to this user, or to the one who became root with sudo; True on Windows."""
     if os.name == "nt":
         return True
     user, sudo = os.geteuid(), os.environ.get("SUDO_UID", "")
@@ -99,7 +94,7 @@ def is_own(status: os.stat_result) -> bool:
 
 
 def sign(description: Description) -> Description:
-    """The description with its signature; without one, but with a note, where no key can be kept."""
+    """The description with its signature, or with a note if no key can be stored."""
     try:
         return replace(description, signature=_signature(description, _make_key()).decode())
     except OSError as error:
@@ -133,7 +128,7 @@ def _read_key() -> bytes:
 
 
 def _make_key() -> bytes:
-    """The key, made if there is none; of several processes that do, one wins."""
+    """The key, created if there is none; of several processes one wins."""
     file = key_file()
     with suppress(FileNotFoundError):
         return _read_key()

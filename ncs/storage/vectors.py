@@ -92,7 +92,7 @@ def read_info(folder: Path) -> VectorInfo:
 
 
 class VectorIndex:
-    """Vectors [n, dim], searched by inner product. Zero rows (documents without words) are never hits."""
+    """Vectors [n, dim], searched by inner product; zero rows are never hits."""
 
     def __init__(self, vectors: NDArray[Any], empty: Rows, ivf_pq: Any = None) -> None:
         """vectors: float32 for exact search, float16 beside faiss's index `ivf_pq`; empty: the zero rows, ascending."""
@@ -116,10 +116,7 @@ class VectorIndex:
 
     @classmethod
     def build(cls, chunks: Iterable[Matrix], dim: int, *, kind: Kind = "exact") -> VectorIndex:
-        """Build from rows [n, dim], in chunks and in order; deterministic.
-
-        pq keeps its rows in a temporary file; exact search is used for fewer than LEAST nonzero rows.
-        """
+        """Build from chunks of rows, deterministically; exact for fewer than LEAST nonzero rows."""
         if kind == "exact":
             vectors = np.concatenate([np.zeros((0, dim), np.float32), *chunks]).astype(np.float32, copy=False)
             return cls(vectors, np.flatnonzero(~vectors.any(axis=1)))
@@ -132,10 +129,8 @@ class VectorIndex:
         return index
 
     def search(self, query: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
-        """The at most k best rows for a query [dim] and their scores, by (-score, row).
-
-        allowed: [len(self)], the rows that may be hits. Raises BadInput for k < 1 or a filter that does not fit.
-        """
+        """The best k rows for a query [dim] and their scores, by (-score, row); raises BadInput for k < 1 or a mask
+        that does not fit."""
         check_k(k)
         if allowed is not None and allowed.shape != (len(self),):
             raise BadInput(f"a filter of shape {allowed.shape} does not fit {len(self)} rows")
@@ -202,10 +197,8 @@ class VectorIndex:
 
     @classmethod
     def load(cls, folder: Path, *, fast: bool = True) -> VectorIndex:
-        """Load memory-mapped; raises IndexDamaged for missing, truncated or foreign files.
-
-        fast: whether to read what faiss wrote, which must be trusted; without it every row is compared.
-        """
+        """Memory-mapped; raises IndexDamaged. fast: whether to read the file of faiss, which must be trusted; without
+        it every row is compared."""
         info = read_info(folder)
         try:
             numbers = np.float32 if info.kind == "exact" else np.float16
@@ -243,7 +236,7 @@ class Vectors:
         return self.parts[0].dim
 
     def search(self, query: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
-        """Search all segments, as VectorIndex.search does."""
+        """`VectorIndex.search`, over all segments."""
         allowed = both(allowed, self.live)
         rows, scores = [], []
         for first, part in zip(self._firsts.tolist(), self.parts, strict=True):
@@ -282,7 +275,7 @@ def _faiss() -> Any:
 
 
 def to_temporary_file(chunks: Iterable[Matrix], dim: int, kind: type[np.floating[Any]]) -> NDArray[Any]:
-    """Chunks of rows as one array [n, dim] of this kind, mapped from an unlinked temporary file."""
+    """Chunks of rows as one array [n, dim], mapped from an unlinked temporary file."""
     from tempfile import TemporaryFile  # a query need not import it
 
     rows = 0

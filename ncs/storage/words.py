@@ -29,12 +29,11 @@ CHUNK = 1 << 20
 
 
 class WordTable:
-    """Documents x fields -> word ids, in document order, as one flat array and its offsets.
+    """Documents x fields -> word ids, in document order.
 
     ids: int32 [n_words]; offsets: int64 [n_documents * len(FIELDS) + 1], fields in the order of FIELDS.
-    On disk: `words.ids.npy` and `words.offsets.npy`, memory-mapped when loaded.
-    work_folder: where a build may write temporary files; None: anywhere.
-    sections: mask of the documents that are prose, of which statistics and embeddings learn nothing; None: none.
+    work_folder: for temporary files of a build; None: anywhere. sections: mask of the documents that are prose, from
+    which statistics and embeddings do not learn; None: none.
     """
 
     work_folder: Path | None = None
@@ -56,7 +55,7 @@ class WordTable:
         return self.select_rows(fields, np.arange(start, len(self) if stop is None else stop))
 
     def select_rows(self, fields: Sequence[Field], rows: Rows) -> tuple[Ids, Rows]:
-        """The words of these fields, in this order, of some rows, joined: ids [m] and offsets [len(rows) + 1]."""
+        """The words of these fields of some rows, joined: ids [m] and offsets [len(rows) + 1]."""
         at = rows[:, None] * len(FIELDS) + [FIELDS.index(field) for field in fields]
         begins = self.offsets[at]
         lengths = self.offsets[at + 1] - begins
@@ -73,7 +72,7 @@ class WordTable:
         return rows if self.sections is None else rows[~self.sections[start:stop]]
 
     def is_sound(self, documents: int) -> bool:
-        """Whether every value leads to one that exists, and there are so many documents."""
+        """Whether all values are valid for this number of documents."""
         leads = are_offsets(self.offsets, len(self.ids)) and are_below(self.ids, len(self.vocabulary))
         return leads and len(self.offsets) == documents * len(FIELDS) + 1
 
@@ -96,8 +95,7 @@ class WordTable:
 
 
 class Words:
-    """The words of all segments, in ids of one vocabulary: that of the first segment, extended with words of later
-    ones."""
+    """The words of all segments, in ids of the first segment's vocabulary, extended with words of later ones."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -120,7 +118,7 @@ class Words:
         return self.select_rows((field,), np.array([row]))[0]
 
     def select_rows(self, fields: Sequence[Field], rows: Rows) -> tuple[Ids, Rows]:
-        """Select rows, as WordTable.select_rows does."""
+        """`WordTable.select_rows`, over all segments."""
 
         def read(number: int, local: Rows) -> tuple[Ids, Rows]:
             ids, offsets = self._tables[number].select_rows(fields, local)
@@ -138,10 +136,8 @@ WordReader: TypeAlias = "WordTable | Words"
 
 
 class WordTableBuilder:
-    """Collects batches of words, each distinct word once in memory; their ids lie in a temporary file.
-
-    folder: where the table is saved and the temporary file lies; None: the table is in memory.
-    """
+    """Collects batches of words; distinct words are in memory, ids in a temporary file. folder: of the table and the
+    temporary file; None: the table is in memory."""
 
     def __init__(self, folder: Path | None = None) -> None:
         from tempfile import TemporaryFile  # a query need not import it
@@ -152,7 +148,7 @@ class WordTableBuilder:
         self._lengths: list[Ids] = []
 
     def add(self, words: Sequence[str], ids: Ids, lengths: Ids) -> None:
-        """One batch: its distinct words, ids into them, and the length of each (document, field)."""
+        """Add a batch: its distinct words, ids into them, and the length of each (document, field)."""
         numbers = self._numbers
         local = np.fromiter((numbers.setdefault(word, len(numbers)) for word in words), np.int32, len(words))
         self._ids.write(local[ids].tobytes())

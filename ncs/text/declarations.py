@@ -1,7 +1,7 @@
-r"""The names that code outside functions declares: constants, fields, macros, types by another name, members of enums.
+r"""The names that code outside functions declares: constants, fields, macros, type aliases, members of enums.
 
-They are read statement by statement, in nearly all languages alike, from code without its comments. Of what is assigned
-only names with a capital or an underscore count: `data = load()` declares nothing that somebody looks for.
+They are read statement by statement from code without comments, by the same rules for nearly all languages. Assigned
+names count only with a capital or an underscore: nobody searches for `data`.
 
 >>> declared_names(b"MAX_SIZE: int = 3\ndata = load(KEY=1)\nif A_B == 2:\n#define MIN(a, b) a\ntype id = str\n")
 ('MAX_SIZE', 'MIN', 'id')
@@ -17,11 +17,10 @@ import re
 
 from ncs.types import Tokens
 
-MOST = 500
-"""Names of one document, the first: tables of generated code have thousands."""
-LONGEST = 80
+MOST, LONGEST = 500, 80
+"""Most names of one document, and letters of a name."""
 _WIDTH = 300
-"""Bytes of a statement that are read; what is declared stands at its beginning."""
+"""Bytes of a statement that are read."""
 _ENDS = re.compile(rb"[\n;{}]")
 _FIRST, _WORD = re.compile(rb"#|\w+"), re.compile(rb"\w+")
 _NO_DECLARATION = frozenset(
@@ -48,7 +47,7 @@ _EXPLICIT = re.compile(
 _ASSIGNED = re.compile(
     _MODIFIERS + rb"[\w \t.<>,\[\]?*&$@]{0,120}?(?<![\w$])(\$?\w+)[ \t]*(?:\[[^\]]*\][ \t]*)*(?::.{1,100})?"
 )
-"""What stands before the `=`."""
+"""The left side of an assignment."""
 _SEVERAL = re.compile(rb"(?:(?:local|const|let|var|val)[ \t]+)?[(\[]?((?:\*?\w+[ \t]*,[ \t]*)+\*?\w+)[)\]]?")
 _GO = re.compile(rb"(?:(?:const|var)[ \t]+)?(\w+(?:[ \t]*,[ \t]*\w+)*)(?:[ \t]+[\w.*\[\]]+)?")
 """The same of several names, and in Go, where the type comes last."""
@@ -60,7 +59,7 @@ _FIELD = re.compile(
 _NAME_FIRST = re.compile(
     rb"(?:(?:@\w+(?:\([^()]*\))?|\w+(?:\([^()]*\))?)[ \t]+){0,5}(\w+)[!?]?[ \t]*:(?!:)[ \t]*[^\s,].*(?<!,)"
 )
-"""No line that ends in a comma, which is an entry of a table; but in Rust, where fields end so."""
+"""Not a line that ends in a comma (an entry of a table), except in Rust."""
 _TYPE_FIRST = re.compile(
     rb"(?!(?:struct|union|enum)[ \t]+\w+$)(?:@\w+(?:\([^()]*\))?[ \t]+){0,5}"
     rb"(?:[\w.]+(?:::[\w.]+)*(?:<[^<>]*(?:<[^<>]*>[^<>]*)?>)?[ \t*&?\[\]]+){1,6}"
@@ -80,7 +79,7 @@ _DOLLARS = ("javascript", "typescript", "tsx")
 """Languages where a `$` is a part of a name."""
 _CONTINUED, _PARENTHESES = re.compile(rb"\\\n(?:[^\n]*\\\n)*[^\n]*"), re.compile(rb"\([^()\n]*\)|[()]")
 _GROUP = re.compile(rb"\b(?:const|var|type|import)[ \t\n]*$|\b(?:class|record|struct|object|enum)\b[^()\n]*$")
-"""What stands before a parenthesis around declarations, not arguments."""
+"""The text before a parenthesis around declarations, not arguments."""
 _ENUM = re.compile(rb"\benum\b[^{};]{0,200}\{((?:[^{};]|\{[^{}]{0,500}\})*)")
 _MEMBER = re.compile(
     rb"(?:^|[{},]|\bcase\b)(?:[ \t\n\0]|#?\[[^\]\n]{0,100}\]|@\w+(?:\([^()\n]{0,100}\))?)*"
@@ -130,7 +129,7 @@ def declared_names(code: bytes, language: str = "", *, in_class: bool = False) -
 
 
 def _without_arguments(code: bytes) -> bytearray:
-    """The code with what is in parentheses over several lines blanked out: arguments are no declarations."""
+    """The code with arguments over several lines blanked out."""
     result, opened, inside = bytearray(code), list[int](), 0
     for match in _PARENTHESES.finditer(code):
         at = match.start()

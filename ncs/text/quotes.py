@@ -1,7 +1,5 @@
-"""Code in which patterns of strings and comments take linear time, though nothing closes what it opens.
-
-Such a pattern is tried at every quote. From one that is not closed it reads to the end of the line or of the code, in
-vain, and it would do so again from every further one, each of which stands behind a backslash and is not closed either.
+"""Blanks unclosed quotes and comments, on which patterns of strings and comments would take quadratic time: from each
+they would search to the end of the line or of the code.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from collections.abc import Iterable
 from typing import AnyStr
 
 FEW = 20
-"""So many in vain do no harm."""
+"""Up to this number of unclosed ones is left as it is."""
 _BLANK = "\1"
 
 

@@ -25,10 +25,8 @@ class WordList(list[str]):
 def nearest_words(
     word: str, vocabulary: Iterable[str], n: int = 3, *, count: Callable[[str], int] | None = None
 ) -> list[str]:
-    """At most n words within one edit (two, from five letters on), nearest first, the more frequent of equals first.
-
-    An edit adds, drops or changes a letter or swaps two neighbors (optimal string alignment). count: the frequency of
-    a word; without it equals stand in the order of the vocabulary. For many lookups pass a `WordList`.
+    """At most n words within one edit (two, from five letters on; optimal string alignment), nearest first, ties by
+    `count`, the frequency of a word, and the order of the vocabulary. For many lookups pass a `WordList`.
 
     >>> nearest_words("keybord", ["board", "key", "keyboard", "keyword"])
     ['keyboard', 'keyword']

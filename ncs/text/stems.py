@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ncs.text.vocabulary import Vocabulary
 
 _of_thread = threading.local()
-"""A stemmer, which must not serve two threads, and remembers the stems of 10,000 words."""
+"""A stemmer, which caches 10,000 words and is not thread-safe."""
 
 
 def stem(word: str) -> str:
@@ -33,7 +33,7 @@ def stem_all(words: Iterable[str]) -> list[str]:
 
 
 class Stems:
-    """Word id -> number of its stem. Four bytes a word; several threads may ask at once.
+    """Word id -> number of its stem, cached; thread-safe.
 
     >>> from ncs.text.vocabulary import Vocabulary
     >>> stems = Stems(Vocabulary.of(["file", "files", "hide"]))

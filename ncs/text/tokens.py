@@ -1,17 +1,12 @@
 """Tokens: code and queries are split into words by the same function; stop words are dropped from queries.
 
-What is dropped, and why (research: dropping numbers alone doubled NCS's MRR on Java functions):
-punctuation; numbers of more than four digits; runs of two or more numbers (tables of data);
-string literals over 300 characters (NCS section 3.1), their escapes and placeholders (`literal_tokens`);
-words over 64 letters (encoded data).
+Dropped are punctuation; numbers of more than four digits and runs of numbers (tables of data: without numbers NCS's MRR
+on Java functions doubles); string literals over 300 characters (NCS section 3.1), their escapes and placeholders
+(`literal_tokens`); words over 64 letters (encoded data).
 
-Stop words are words of a query that are grammar, not content; they are dropped from queries, never from documents.
-
-The list is short on purpose. Left out of it, because code uses them with a meaning of their own:
-directions and opposites (`to`, `from`, `in`, `out`, `on`, `off`, `up`, `down`, `into`, `before`, `after`,
-`open`, `close`: "int to string" is not "string to int"), logic and loops (`if`, `else`, `while`, `not`, `no`,
-`all`, `any`, `each`, `until`), and verbs that stand in names (`get`, `set`, `has`, `make`, `use`, `find`).
-`to` is grammar in "how to" and "a way to" only, and is dropped there.
+Stop words are dropped from queries, never from documents. They do not include words with a meaning in code: directions
+and opposites ("int to string" is not "string to int"), logic and loops (`if`, `not`, `all`, `each`), and verbs of names
+(`get`, `set`, `find`). `to` is dropped in "how to" and "a way to" only.
 """
 
 from __future__ import annotations

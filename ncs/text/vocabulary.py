@@ -18,16 +18,16 @@ from ncs.files import SMALL_BYTES, map_array, open_regular, save_array
 
 NEWLINE = ord("\n")
 CACHED = 1_000
-"""Lookups that are kept: a query asks for its words again and again."""
+"""Size of the cache of lookups."""
 SEARCHED = 200
-"""A word looked up in the file costs as much as reading so many words of it."""
+"""A lookup in the file costs as much as reading this number of words."""
 
 
 class Vocabulary:
-    """Word <-> id. Ids follow the byte order of the words, so they never depend on the order of reading.
+    """Word <-> id, in byte order of the words.
 
-    On disk: `vocabulary.txt` (UTF-8, a word a line) and `vocabulary.npy` (where each line starts).
-    A lookup is a binary search in the memory-mapped file, so loading costs nothing.
+    On disk: `vocabulary.txt` (UTF-8, a word a line) and `vocabulary.npy` (offsets of lines). A lookup is a binary
+    search in the memory-mapped file.
     """
 
     def __init__(self, text: bytes | mmap.mmap, starts: NDArray[np.int64]) -> None:
@@ -88,10 +88,7 @@ class Vocabulary:
         return id
 
     def ids_of(self, words: Collection[str]) -> NDArray[np.int32]:
-        """The ids of some words, -1 for those that are unknown.
-
-        For many words the whole file is read: a dictionary is faster than a search in a file.
-        """
+        """The ids of some words, -1 for unknown ones; for many words the whole file is read, which is faster."""
         if len(words) * SEARCHED < len(self):
             return np.array([-1 if (id := self.id(word)) is None else id for word in words], np.int32)
         ids = {word: id for id, word in enumerate(self)}
@@ -112,7 +109,7 @@ class Vocabulary:
         return range(self.first_from(start), self.first_from(end))
 
     def longer(self, part: str) -> Iterator[str]:
-        """The longer words that begin with this one, then those that end with it.
+        """The longer words that begin with this word, then those that end with it.
 
         >>> list(Vocabulary.of(["sdstrim", "strimmer", "trim", "trims"]).longer("trim"))
         ['trims', 'sdstrim']
@@ -191,7 +188,7 @@ class ExtendedVocabulary(Vocabulary):
         return chain(self._base.longer(part), self._more.longer(part))
 
     def ranks(self, ids: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
-        """Numbers in the order of the words, [len(ids)]: new words stand between those of the base."""
+        """Numbers in the order of the words, [len(ids)]."""
         ranks = ids.astype(np.float64)
         for at in np.flatnonzero(ids >= len(self._base)).tolist():
             number = int(ids[at]) - len(self._base)
@@ -201,7 +198,7 @@ class ExtendedVocabulary(Vocabulary):
 
 
 def merge(base: Vocabulary, others: Sequence[Vocabulary]) -> tuple[Vocabulary, list[NDArray[np.int32]]]:
-    """One vocabulary of all words, in which those of `base` keep their ids; for each other one its words' ids there."""
+    """One vocabulary of all words, in which those of `base` keep their ids, and the new ids of the others' words."""
     if not others:
         return base, []
     words = [list(other) for other in others]
