@@ -51,16 +51,13 @@ def ask(
     files: bool = False,
     **filters: Any,
 ) -> Answer:
-    """Answer a query. filters: those of `Filters`; with a regexp the text may be empty.
+    """Answer a query; options as of `Index.search` and `Index.results`, filters: those of `Filters`. With a regexp the
+    text may be empty.
 
-    Keys: query, ranker, index, unknown_words (word -> near spellings), notes (sentences for people), hits; and of the
-    default ranker kind: symbol, how-to, keywords, code or message. A hit has the keys of `hit_as_dict`; a frame of a
-    stack trace has its line. With a regexp the answer has the key regexp, and a hit regexp_matches: the texts of its
-    code that match.
-
-    With `files` a hit is the best one of its file. With `min_confidence` less probable hits are left out; if none is
-    left, a note has the best confidence. With `unfold` near duplicates are separate hits. With `explain` the answer and
-    each hit have the key explanation: see ncs.search.explain.Explanation.
+    Keys: query, ranker, index, unknown_words (word -> similar spellings), notes (sentences for people), hits (of the
+    keys of `hit_as_dict`; a frame of a stack trace has its line); of the default ranker kind: symbol, how-to, keywords,
+    code or message; with a regexp the key regexp, and in hits regexp_matches; with `explain` the key explanation of the
+    answer and of each hit (ncs.search.explain.Explanation).
     """
     chosen = Filters(**filters)
     listing = bool(chosen.regexp) and not text.strip()
@@ -111,12 +108,11 @@ def ask(
 
 
 LINKED = 0.1
-"""The share of a score from which on a word that public code links to one of the query counts as the query's."""
+"""The share of a score from which on a word linked by public code is highlighted."""
 
 
 def _weights(index: Index, ranker: str, ranking: Ranking, text: str) -> list[dict[str, float]]:
-    """For each hit the stems to look for in it, by idf: the query's words, other spellings, and words that stand for
-    them."""
+    """For each hit the stems to highlight, with idf: the query's words, other spellings, and linked words."""
     words = [*ranking.words, *ranking.added]
     weights = index.idf(words) if words else dict.fromkeys(query_stems(text), 1.0)
     general = index.ranker(ranker).internals().general if "general" in ranking.signals else None
@@ -145,8 +141,8 @@ def similar_to(
 ) -> Answer:
     """Functions similar to this one, in the shape of `ask`; `ranker` is "similar". filters: those of `Index.similar`.
 
-    More keys: function (name, path and lines of the given one), marked (its names, for the display); a hit has
-    reverse (which share of its features the given function has) and exact_copy.
+    More keys: function (name, path and lines of the given one), marked (its names); of a hit reverse (the share of its
+    features that the given function has) and exact_copy.
     """
     from ncs.search.aroma import cached_features, similarity
 
@@ -168,10 +164,10 @@ def similar_to(
 
 
 def locate(index: Index, report: str, k: int = 10, *, code: bool = False, **filters: Any) -> Answer:
-    """Where to edit for a bug report, as `Index.locate`, in the shape of `ask`; `ranker` is "locate".
+    """`Index.locate` in the shape of `ask`; `ranker` is "locate".
 
-    A hit is the best function of a file, and has reasons (sentences for people), signals (name -> what it adds to the
-    score) and more: the other good functions of the file, with name and lines.
+    A hit is the best function of a file, with reasons (sentences for people), signals (name -> part of the score) and
+    more (name and lines of the file's other functions).
     """
     from ncs.search.locate import reasons_of  # their patterns take milliseconds
     from ncs.search.report import read_report
@@ -207,10 +203,8 @@ def _answer(index: Index, query: str, ranker: str, hits: Sequence[Answer], nothi
 def definitions_of(
     index: Index, name: str, k: int = 10, *, file: str | None = None, code: bool = True, **filters: Any
 ) -> Answer:
-    """Where a name is defined, as `Index.definitions`.
-
-    Keys: name, index, notes, definitions: hits with `match` ("exact", "other spelling" or "prefix").
-    """
+    """`Index.definitions`. Keys: name, index, notes, definitions: hits with `match` (one of
+    ncs.search.references.MATCHES)."""
     result = index.definitions(name, k, file=file, **filters)
     return {
         "name": name,
@@ -226,11 +220,9 @@ def definitions_of(
 def references_to(
     index: Index, name: str, k: int = 10, *, file: str | None = None, code: bool = True, **filters: Any
 ) -> Answer:
-    """What uses a name, as `Index.references`.
-
-    Keys: name, index, spelled (the spellings looked for), total (about how many there are), notes, references: hits
-    with `lines` (the numbers of those with the name), `texts` (these lines) and `group` (one of GROUPS of
-    ncs.search.references, "tests" or "uses").
+    """`Index.references`. Keys: name, index, spelled (the spellings searched), total (approximate), notes, references:
+    hits with `lines` (numbers of lines with the name), `texts` (these lines) and `group` (one of GROUPS, TESTS or USES
+    of ncs.search.references).
     """
     result = index.references(name, k, file=file, **filters)
     return {
@@ -252,11 +244,8 @@ def references_to(
 
 
 def similar_words(index: Index, word: str, n: int = 10) -> Answer:
-    """The words that are used most like this one, as learned.
-
-    For a word without a vector `words` is None and `near` has known words of similar spelling. Where too little was
-    learned to say, `words` is empty. Notes say so.
-    """
+    """The nearest words by word vectors. For a word without a vector `words` is None, and `near` has known words of
+    similar spelling; `words` is empty if too little was learned. Notes say so."""
     learned = index.neighbors(word, n)
     if learned is None:
         near = index.spelling_suggestions(word)
@@ -292,15 +281,14 @@ def hit_as_dict(
 ) -> dict[str, Any]:  # fmt: skip
     """One hit, ready for JSON.
 
-    Keys: rank, score, confidence (how probable it is that it is right, of the default ranker; else None), likelihood
-    (strong, likely, weak or ""), id, repository, path, start_line, end_line, language, kind, name, qualified_name,
-    matched (words of the text that it has), copies (where exact duplicates are), near_copies (where near duplicates are
-    that were folded into it), code (None when the index keeps none, or code is False), excerpt (ranges of 0-based lines
-    of the code to show, ends excluded) and marked (stems of the words to mark); if there are `matches`, regexp_matches
-    and line, that of the first one.
+    Keys: rank, score, confidence (probability that it is right; None of other rankers than the default), likelihood
+    (strong, likely, weak or ""), those of IDENTITY, matched (words of the text that it has), copies and near_copies
+    (locations of exact, and of folded near duplicates), code (None if not stored or code=False), excerpt (ranges of
+    0-based lines of the code to show, ends excluded), marked (stems to mark); with `matches` also regexp_matches and
+    line, that of the first one.
 
-    weights: of the stems that choose the excerpt, by default those of the text; first: lines shown before theirs;
-    matches: texts of a regular expression, whose lines are shown before all others.
+    weights: of the stems that choose the excerpt, by default those of the text; first: lines preferred to theirs;
+    matches: texts of a regular expression, whose lines are preferred to all others.
     """
     document = hit.document
     weights = dict.fromkeys(query_stems(text), 1.0) if weights is None else weights
@@ -334,7 +322,7 @@ def _code(document: Document, weights: Mapping[str, float], first: Sequence[int]
 
 
 def cautions(index: Index) -> list[str]:
-    """Sentences that every answer begins with: of an index that is not complete, current or trusted."""
+    """The notes of every answer: that the index is not complete, current or trusted."""
     return [*index.cautions, *not_ready(index), *_distrust(index)]
 
 
@@ -344,13 +332,13 @@ def _distrust(index: Index) -> list[str]:
 
 
 def not_ready(index: Index) -> list[str]:
-    """A sentence about what a first build has not computed yet; empty once it is complete."""
+    """A note about the parts that a first build has not computed yet, if any."""
     pending = index.description.counts.get(PENDING)
     return [str(pending)] if pending else []
 
 
 def _too_little(word: str, documents: int) -> str:
-    """Why no word is said to be used like this one, which stands in so many documents."""
+    """Why a word of this document frequency has no nearest words."""
     rare = documents < LEAST_DOCUMENTS
     reason = f"it takes {LEAST_DOCUMENTS} to compare words" if rare else "no word is nearer to it than by chance"
     return f"too little was learned here to say: {word!r} is in {count(documents, 'document')}; {reason}"

@@ -45,9 +45,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Hits, best first, the ranking behind them, how many documents passed the filters, and an explanation of scores
-    if requested.
-    """
+    """Hits, best first, their ranking, the number of documents that passed the filters, and an explanation if
+    requested."""
 
     hits: list[Hit]
     ranking: Ranking
@@ -67,7 +66,7 @@ class Index:
         self.documents = Documents(snapshot)
         self._rankers: dict[str, Ranker] = {}
         self.cautions: list[str] = []
-        """Notes of every answer that the opener knows: that it is behind, or of another work tree."""
+        """Notes for every answer, from the opener: that the index is behind, or of another work tree."""
 
     def __len__(self) -> int:
         """Number of live documents."""
@@ -82,7 +81,7 @@ class Index:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Raise IndexDamaged for an error that comes of damaged files; numpy does not warn of what they hold."""
+        """Raise IndexDamaged for errors caused by damaged files, and silence numpy's warnings."""
         try:
             with np.errstate(all="ignore"):
                 yield
@@ -121,11 +120,10 @@ class Index:
     ) -> Index:
         """Read source trees, learn from them, and write the index into `folder`.
 
-        roots: folders, git repositories (bare ones too) and archives. An existing index in `folder` stays in use until
-        this one is committed; unchanged files are reused from it. ingest: reads the sources elsewhere than on this
-        machine (ncs.scale.dask.ingest_on_cluster). memory: limit in bytes for all processes of the build, half
-        of the machine's by default; it does not change the result. Raises SourceError, IndexBusy, and BadInput if
-        there are no functions or too little memory.
+        roots: folders, git repositories (bare ones too) and archives. Unchanged files of an existing index are reused.
+        ingest: reads the sources elsewhere (ncs.scale.dask.ingest_on_cluster). memory: limit in bytes for all processes
+        of the build, by default half of the machine's. Raises SourceError, IndexBusy, and BadInput without functions
+        or with too little memory.
         """
         from ncs.build.pipeline import build  # a query need not import it
         from ncs.build.request import Request
@@ -164,10 +162,8 @@ class Index:
 
     @classmethod
     def load(cls, folder: Path | str, *, verify: bool = False) -> Index:
-        """Open an index; verify=True reads every file and compares its checksum.
-
-        Raises IndexNotFound, IndexDamaged or IndexVersion, each naming the folder and the remedy.
-        """
+        """Open an index; verify=True compares the checksums of all files. Raises IndexNotFound, IndexDamaged or
+        IndexVersion."""
         return open_snapshot(Path(folder), cls, verify=verify)
 
     def ranker(self, name: str = DEFAULT_RANKER) -> Ranker:
@@ -206,13 +202,12 @@ class Index:
         unfold: bool = False,
         **filters: Any,
     ) -> list[Hit]:
-        """The best k documents for a query, best first; those that match a regexp, where the query is empty.
+        """The best k documents for a query, best first; with an empty query those that match the regexp.
 
-        filters: those of `Filters`, before ranking: language="java", path="src", content="docs" for sections of prose
-        alone. A function with copies is shown at its first location that passes. min_confidence leaves out less
-        probable hits (of the default ranker only).
-        The default ranker folds near duplicates into the best one (`Hit.near_copies`), unless unfold is set.
-        Raises BadInput for languages and kinds that the index does not have.
+        filters: those of `Filters`, applied before ranking: language="java", path="src", content="docs". A function
+        with copies is shown at its first location that passes. Of the default ranker only: min_confidence leaves out
+        less probable hits, and near duplicates are folded into the best one (`Hit.near_copies`) unless unfold is set.
+        Raises BadInput, also for unknown languages and kinds.
         """
         hits = self.results(text, k, ranker=ranker, filters=Filters(**filters), unfold=unfold).hits
         return hits if min_confidence is None else [hit for hit in hits if is_confident(hit.confidence, min_confidence)]
@@ -228,10 +223,8 @@ class Index:
         explain: bool = False,
         files: bool = False,
     ) -> Results:
-        """`search`, with the ranking behind the hits, and with explain an explanation of scores.
-
-        files: the best document of each of k files.
-        """
+        """`search`, with the ranking of the hits and, with explain, an explanation. files: the best document of each of
+        k files."""
         check_length(text)
         filters = filters or Filters()
         if not text.strip() and not filters.regexp:
@@ -267,7 +260,7 @@ class Index:
         return allowed
 
     def _with_content(self, filters: Filters, ranker: str) -> Mask | None:
-        """Mask of the rows that are what is searched: code, sections of prose, or both."""
+        """Mask of the rows of the searched content: code, sections of prose, or both (None)."""
         sections, any_content = self.facts.file_roles.sections, ranker == DEFAULT_RANKER or filters.kind == SECTION
         content = filters.content or ("all" if any_content else "code")
         if content == "all" or (sections is None and content == "code"):
@@ -314,10 +307,7 @@ class Index:
         return [tuple(self.documents.locations(each.tolist())) if len(each) else () for each in others]
 
     def similar(self, function: Document, k: int = 10, **filters: Any) -> list[Hit]:
-        """Functions similar to this one, best first, with the score of `ncs.search.similar.similar`.
-
-        `ncs.search.similar.function_at` reads a function from any file. filters: as in `search`.
-        """
+        """Functions similar to this one (ncs.search.similar), best first; filters: as in `search`."""
         from ncs.search.similar import similar
 
         with self.reading():
@@ -326,10 +316,8 @@ class Index:
             return similar(function, self._bm25().postings, self.documents, k, passes=passes, allowed=allowed)
 
     def locate(self, report: str | Report, k: int = 10, **filters: Any) -> list[LocatedFile]:
-        """The files to edit for a bug report, best first (ncs.search.locate). filters: as in `search`.
-
-        Raises BadInput for an empty report and one that is too long.
-        """
+        """The files to edit for a bug report (ncs.search.locate), best first; filters: as in `search`. Raises BadInput
+        for a report that is empty or too long."""
         from ncs.search.report import read_report
 
         report = read_report(report) if isinstance(report, str) else report
@@ -346,11 +334,8 @@ class Index:
     def definitions(
         self, name: str, k: int = 10, *, file: str | None = None, prefixes: bool = False, **filters: Any
     ) -> Definitions:
-        """Where a name is defined: `NAME`, `Owner.NAME` or `FILE::NAME`; file: where the name does not say it.
-
-        prefixes: where it is not defined, names that begin so. filters: as in `search`. Raises BadInput for what is no
-        name, and for a file that the index does not have.
-        """
+        """The definitions of `NAME`, `Owner.NAME` or `FILE::NAME`; file: if not in the name; prefixes: else longer
+        names; filters: as in `search`. Raises BadInput for an invalid name and an unknown file."""
         with self.reading():
             names, allowed = self._names(), self.allowed(Filters(**filters))
             return names.definitions(names.parse(name, file), k, allowed, prefixes=prefixes)
@@ -416,8 +401,8 @@ class Index:
         return cast(Bm25Ranker, self.ranker("bm25"))
 
     def neighbors(self, word: str, n: int = 10) -> tuple[int, list[tuple[str, float]]] | None:
-        """In how many documents the word stood when it was learned, and the words used most like it, with their cosine:
-        none where too little was learned to say (`Embeddings.nearest`). None for a word without a vector."""
+        """The document frequency of a word in training, and its nearest words with cosines (`Embeddings.nearest`); None
+        for a word without a vector."""
         from ncs.learn.embeddings import Embeddings
 
         with self.reading():

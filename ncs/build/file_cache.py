@@ -1,7 +1,6 @@
 """The files of an index and their documents, so that unchanged files are not extracted again.
 
-A file whose documents are copies of another file's is reused only if that file is: the index does not hold what copies
-differ in (comments).
+A file with copies of another file's documents is reused only if that file is: comments of copies are not stored.
 """
 
 from __future__ import annotations
@@ -44,16 +43,16 @@ EXTRACTION = (
 DECIDES_DOCUMENTS = ("java_frontend", "outside", "store_code", "deduplicate")
 """Settings that do."""
 RACY = 2_000_000_000
-"""Nanoseconds before reading began in which a file may have changed without a new mtime (FAT: 2 s)."""
+"""Resolution of mtime (FAT: 2 s), in nanoseconds."""
 FASTTEXT = ("fasttext", "fasttext-community")
-"""Distributions of the same module; one that is compiled during installation, one in wheels."""
+"""Distributions of the same module."""
 
 
 class FileCache:
     """The live files of a snapshot, numbered across its segments. Call `is_unchanged` in the order of the files.
 
-    entries: all files, dead ones too. numbers: (repository, path) -> number of each live file, in order. firsts: the
-    number of each segment's first file, and behind them the number of files.
+    entries: all files, dead ones too. numbers: (repository, path) -> number of each live file. firsts: the number of
+    each segment's first file, then the number of files.
     """
 
     def __init__(self, snapshot: Snapshot, names: Mapping[str, str] | None = None) -> None:
@@ -73,7 +72,7 @@ class FileCache:
         self._reused = np.zeros(len(self.entries), np.bool_)
 
     def is_unchanged(self, origin: Origin) -> bool:
-        """Whether the file at this place is the one in the index, by its stamp."""
+        """Whether the file at this place is unchanged, by its stamp."""
         number = self._by_place.get(origin.place)
         if number is None or not origin.stamp or self.entries[number].stamp != origin.stamp:
             return False
@@ -81,14 +80,14 @@ class FileCache:
         return not _is_racy(origin.stamp, began) and self._reuse(number)
 
     def number_of(self, entry: FileEntry) -> int | None:
-        """The number of the file with this name and content; None where none can be reused."""
+        """The number of the reusable file of this name and content; None without one."""
         number = self.numbers.get((entry.repository, entry.path))
         if number is None or self.entries[number].digest != entry.digest or not self._reuse(number):
             return None
         return number
 
     def _reuse(self, number: int) -> bool:
-        """Mark a file as reused, unless it has copies of documents of a file that was not."""
+        """Mark a file as reused, unless it has copies of documents of a file that was not; whether it is."""
         segment, local = self._locate(number)
         originals = segment.originals(local) + number - local
         reused = not len(originals) or bool((self._reused[originals] | (originals == number)).all())
@@ -100,7 +99,7 @@ class FileCache:
         return number == before + 1 and number not in self.firsts
 
     def batch(self, number: int, n: int) -> tuple[Batch, NDArray[np.int64]]:
-        """The documents of n adjacent files from this number on, and which of them each document is in."""
+        """The documents of n adjacent files from this number on, and the position of each one's file."""
         segment, first = self._locate(number)
         batch, owners = segment.batch(first, n)
         return batch.renamed(self._names), owners
@@ -110,7 +109,7 @@ class FileCache:
         return self._segments[at], number - self.firsts[at]
 
     def dead_without(self, names: Collection[tuple[str, str]]) -> Mask:
-        """The files that are dead once those of these names are removed, and those with copies of their documents."""
+        """Mask of the dead files after removing these, including files with copies of their documents."""
         removed = self._dead.copy()
         removed[[self.numbers[name] for name in names]] = True
         parts = zip(self._segments, np.split(removed, self.firsts[1:-1]), strict=True)
@@ -218,14 +217,14 @@ def segment_batches(path: Path) -> Iterator[tuple[Batch, Sequence[FileEntry], ND
 
 
 def _local_ids(names: Sequence[str], ids: NDArray[np.int32], lengths: NDArray[np.int64], more: int) -> BatchWords:
-    """The distinct words of these ids, ids into these words, and the lengths followed by `more` zeros (for copies)."""
+    """The distinct words of ids, local ids, and the lengths followed by `more` zeros (for copies)."""
     used, local = np.unique(ids, return_inverse=True)
     lengths = np.concatenate([lengths, np.zeros(more, np.int64)])
     return [names[i] for i in used.tolist()], local.astype(np.int32), lengths.astype(np.int32)
 
 
 def _is_racy(stamp: str, began: int) -> bool:
-    """Whether a file may have changed after it was read, within the clock's resolution; git objects never do."""
+    """Whether a file may have changed after it was read, within the clock's resolution; not objects of git."""
     _, *times = stamp.split(":")
     return any(int(time) >= began - RACY for time in times)
 

@@ -28,31 +28,28 @@ from ncs.text.tokens import content_words, tokenize
 from ncs.types import FIELDS, Document, Rows
 
 MIN_QUERIES = 10
-"""Queries below which a head is not used: of 3,000 draws of noise one passes LIFT with so many, 23 with five."""
+"""Fewest queries to use a head: of 3,000 draws of noise one passes LIFT with so many, 23 with five."""
 HEAD_WEIGHT, TRANSLATION_WEIGHT = 0.3, 0.8
-"""The head's weight, beside 1 of the words, found on people's questions: so low that heads of doc comments alone
-lowered no set of them; and that of a head that translates."""
+"""Weights of a head and of one with a translation, found on people's questions; heads of doc comments lower none."""
 LIFT = 0.5
 """Standard deviations; heads of noise lift by 0, useful ones by 2 to 5."""
 Kind = Literal["doc", "name"]
-"""The first sentence of a doc comment; a name in words. It is also the field that the query is from."""
+"""The field of a query: the first sentence of a doc comment, or a name in words."""
 MAX_QUERIES: Mapping[Kind, int] = {"doc": 140, "name": 60}
 LARGE, MIN_SHARE = 25_000, 0.3
-"""Documents from which on all queries are made; the share of them for the smallest index, so that they take less than a
-fifth of its build."""
+"""Documents from which on all queries are made, and the share of them for the smallest index, to bound its time."""
 MIN_WORDS, MAX_WORDS = 3, 25
-"""Words of a comment's first sentence; for the former, stop words do not count."""
+"""Fewest content words and most words of a comment's first sentence."""
 COMPARED = 8
-"""Words of a comment that are compared to find comments that several documents have."""
+"""Words compared to find comments that several documents have."""
 
 
 def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
     """Choose the weight of an index's own head and save it with the statistics; returns figures about it.
 
-    The weight was found on people's questions. The index's own comments and names answer queries made of them by their
-    words alone, so these cannot tell what a head adds; they only tell a head that knows nothing of this code, as one of
-    another corpus, of too few pairs or of a broken run: it does not lift right functions above the mean of all. Its
-    weight is 0. `standing` is that lift in standard deviations, of functions without the field that the query is from.
+    The weight is 0 for a head that does not lift the documents of synthetic queries above the mean of all documents, as
+    one of another corpus or of too few pairs. `standing` is that lift: z-scores of documents without the field of the
+    query.
     """
     head = cast(UnifRanker, load_ranker(HEAD, snapshot))
     parts = cast(HybridRanker, load_ranker("hybrid", snapshot, head=0.0)).open_parts
@@ -75,18 +72,9 @@ def _standings(
 ) -> NDArray[np.float64]:
     """The head's z-score of each query's document without the field that the query is from, [queries]."""
     words, contents = word_table(parts), documents.documents([query.row for query in queries])
-    return np.array(
-        [
-            head.ablated_z_score(
-                " ".join(read_intent(query.text, parts.facts.languages).words),
-                words,
-                query.row,
-                document,
-                query.kind,
-            )
-            for query, document in zip(queries, contents, strict=True)
-        ]
-    )
+    texts = [" ".join(read_intent(query.text, parts.facts.languages).words) for query in queries]
+    scored = zip(texts, queries, contents, strict=True)
+    return np.array([head.ablated_z_score(text, words, each.row, doc, each.kind) for text, each, doc in scored])
 
 
 def head_summary(folder: Path) -> str:
@@ -110,15 +98,12 @@ def word_table(parts: Parts) -> WordTable:
 
 
 def synthetic_queries(parts: Parts, documents: Documents) -> list[SyntheticQuery]:
-    """At most MAX_QUERIES of each kind, from documents in a random order, which is always the same."""
+    """At most MAX_QUERIES of each kind, from documents in a fixed random order."""
     words, facts, rng = word_table(parts), parts.facts, np.random.default_rng(0)
     product = np.flatnonzero(facts.file_roles.roles_of(np.arange(len(words))) == SOURCE)
     commented = rng.permutation(np.intersect1d(product, _own_comments(words)))
     shuffled = rng.permutation(product)
-    rows: Mapping[Kind, Rows] = {
-        "doc": commented[: 2 * len(commented) // 3],
-        "name": shuffled[: len(shuffled) // 2],
-    }
+    rows: Mapping[Kind, Rows] = {"doc": commented[: 2 * len(commented) // 3], "name": shuffled[: len(shuffled) // 2]}
     share = min(1.0, max(MIN_SHARE, len(words) / LARGE))
     return [
         query
@@ -153,7 +138,7 @@ def _queries(
 
 
 def _sentence(document: Document, words: WordTable, row: int) -> str:
-    """The first sentence of a comment, "" where it says too little; its words where the index keeps no code."""
+    """The first sentence of a comment, or its first words without stored code; "" if it has too few content words."""
     comment = " ".join(document.words.get("doc", ()))
     comment = comment or " ".join(words.vocabulary.word(int(id)) for id in words.ids_of(row, "doc")[:12])
     text = " ".join(re.split(r"(?<=[.!?:])\s|\n\s*\n", comment.strip())[0].split()[:MAX_WORDS])
@@ -161,7 +146,7 @@ def _sentence(document: Document, words: WordTable, row: int) -> str:
 
 
 def _name(document: Document, facts: DocumentFacts) -> str:
-    """The words of a name of several that only one document has."""
+    """The words of a unique name of two to six words, else ""."""
     split = tokenize(document.name)
     if not 2 <= len(split) <= 6 or document.name.startswith("__"):
         return ""

@@ -40,10 +40,7 @@ class MovedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Documents of some files: rows for the store, words for the table. Cheap to send to another process.
-
-    digests: to find copies, also where the store keeps none.
-    """
+    """Documents of some files: rows of the store, words of the table. digests: to find copies, also without code."""
 
     packed: Sequence[Packed]
     digests: Sequence[bytes]
@@ -51,7 +48,7 @@ class Batch:
     uses: BatchWords
 
     def renamed(self, names: Mapping[str, str]) -> Batch:
-        """The documents with other names of their repositories, by the old ones."""
+        """The documents with new names of their repositories; names: old -> new."""
         if not names:
             return self
         new = [(names.get(each[1], each[1]), each) for each in self.packed]
@@ -72,7 +69,7 @@ class Batch:
 
 
 def _select(words: BatchWords, fields: int, keep: NDArray[np.bool_]) -> BatchWords:
-    """The words of some documents, which have so many fields each."""
+    """The words of some documents; fields: number of fields a document."""
     spellings, ids, lengths = words
     lengths_by_document = lengths.reshape(-1, fields)
     ids = ids[np.repeat(keep, lengths_by_document.sum(axis=1))]
@@ -126,7 +123,7 @@ class CollectedDocuments:
 
 
 class Collector:
-    """Appends batches to the store and the word table in a folder; an exact duplicate becomes a copy of the first."""
+    """Appends batches to the store and the word table in a folder; exact duplicates become copies of the first."""
 
     def __init__(self, folder: Path, deduplicate: bool) -> None:
         self._writer = StoreWriter(folder / NAME)
@@ -197,11 +194,8 @@ def ingest(
     began: int = 0,
     home: str = "",
 ) -> CollectedDocuments:
-    """Documents, words and the file table of a new segment, in the order of the files.
-
-    began: when reading did, in nanoseconds since 1970; home: of `FileTable.of`. Raises MovedError where a
-    cached file has another name.
-    """
+    """Documents, words and the file table of a new segment, in the order of the files. began, home: of `FileTable.of`.
+    Raises MovedError if a cached file has another name."""
     with Collector(segment, config.deduplicate) as collector:
         merger = _Merger(collector, cache)
         for extraction in extract_files(

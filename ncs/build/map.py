@@ -51,7 +51,7 @@ class Map:
 
     @classmethod
     def load(cls, snapshot: Snapshot) -> Map | None:
-        """The live points; None if there is no map. Raises IndexDamaged."""
+        """The live points; None without a map or live points. Raises IndexDamaged."""
         folder = snapshot.statistics / FOLDER
         if not folder.is_dir():
             return None
@@ -86,10 +86,10 @@ class Map:
 
 
 def make_map(folder: Path | str, *, points: int = MOST, seed: int = 1) -> Map:
-    """Draw an index and commit the map with it, replacing an earlier map.
+    """Draw an index and commit the map with it, replacing an earlier map; deterministic on one machine.
 
-    points: how many documents are drawn, a sample by `seed` where there are more. Deterministic on one machine.
-    Raises what opening an index raises, IndexBusy, MissingExtra, and BadInput where there are too few vectors.
+    points: number of documents, a sample by `seed` if there are more. Raises what opening an index raises, IndexBusy,
+    MissingExtra, and BadInput for too few vectors.
     """
     _tsne()
     folder = Path(folder)
@@ -119,7 +119,7 @@ def make_map(folder: Path | str, *, points: int = MOST, seed: int = 1) -> Map:
 
 
 def sample(vectors: Vectors, points: int, seed: int) -> NDArray[np.int64]:
-    """Rows to draw, ascending: documents with a vector, all or a sample. Raises BadInput where they are too few."""
+    """Rows to draw, ascending: all documents with a vector or a sample; raises BadInput for too few."""
     if points < LEAST:
         raise BadInput(f"{points} points are too few for a map; use at least {LEAST}")
     rows = vectors.nonzero_rows()
@@ -143,7 +143,7 @@ def project(vectors: Matrix, seed: int) -> NDArray[np.uint16]:
 
 
 def _scaled(points: NDArray[np.float64]) -> NDArray[np.uint16]:
-    """Both axes by one scale, so that distances stay what they are; the shorter one in the middle."""
+    """Points scaled to 0..SIDE by one factor for both axes, centered."""
     low, high = points.min(axis=0), points.max(axis=0)
     middle, scale = (low + high) / 2, max(float((high - low).max()), 1e-9)
     places: NDArray[np.uint16] = np.rint((points - middle) / scale * SIDE + SIDE / 2).clip(0, SIDE).astype(np.uint16)

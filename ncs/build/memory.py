@@ -1,7 +1,6 @@
-"""The memory budget of a build: how much all of its processes may use together, and how much each stage needs.
+"""The memory budget of a build: the limit of all processes together, and estimates by stage from measured builds.
 
-Only anonymous memory counts, not pages of files, which the system can reclaim. What grows with the corpus lies in files
-during a build, a piece of it at a time in memory; the rest is estimated here, from measured builds.
+Only anonymous memory counts, not pages of files, which the system can reclaim.
 """
 
 from __future__ import annotations
@@ -18,17 +17,15 @@ UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 """Where Linux states the memory limit of a container."""
 BASE, WORKER, FASTTEXT = 200 * 2**20, 180 * 2**20, 260 * 2**20
-"""Bytes of the building process itself, of each further process that reads files, and of fastText without words."""
-ROW = 250
-"""Bytes a document after reading, by fragmentation of the heap."""
-PQ_ROW = 110
-"""Bytes a document vector while an IVF-PQ index grows: its lists are doubled. An exact index: twice its vectors."""
+"""Bytes of the building process, of each process that reads files, and of fastText without words."""
+ROW, PQ_ROW = 250, 110
+"""Bytes a document after reading (fragmentation of the heap), and a vector while an IVF-PQ index grows."""
 DOCUMENT_BYTES = 800
 """Bytes of source a document, roughly: 600 to 2,000."""
 
 
 def size_of(text: str) -> int:
-    """Bytes of `2GiB`, `1500M`, `2 gb` (units of 1024); raises BadInput for what is none.
+    """Bytes of `2GiB`, `1500M`, `2 gb` (units of 1024); raises BadInput.
 
     >>> size_of("2GiB"), size_of("1.5 g"), size_of("512MB"), size_of("100")
     (2147483648, 1610612736, 536870912, 100)
@@ -40,7 +37,7 @@ def size_of(text: str) -> int:
 
 
 def estimate(config: BuildConfig, rows: int, words: int) -> dict[str, int]:
-    """Bytes by stage, at most, of all processes together with one reader, for so many documents and distinct words."""
+    """Upper bounds of bytes by stage, of all processes with one reader. rows, words: documents and distinct words."""
     dim = config.lsa.dim if config.embeddings == "lsa" else config.fasttext.dim
     table, base = 4 * dim * words, BASE + ROW * rows
     if config.embeddings == "lsa":
@@ -58,7 +55,7 @@ def estimate(config: BuildConfig, rows: int, words: int) -> dict[str, int]:
 
 
 def check_memory(limit: int | None, config: BuildConfig, rows: int, words: int) -> None:
-    """Raise BadInput where a limit that the user set is too low, naming the stage that needs most."""
+    """Raise BadInput for a limit that is too low, naming the stage that needs most."""
     bytes_by_stage = estimate(config, rows, words)
     stage = max(bytes_by_stage, key=bytes_by_stage.__getitem__)
     needed = bytes_by_stage[stage]
@@ -75,7 +72,7 @@ def _format(size: float) -> str:
 
 
 def reader_processes(limit: int | None, workers: int | None, rows: int) -> int:
-    """`workers` (None: one per core), or as many as fit into the limit, by default half of the machine; at least one.
+    """`workers` (None: one per core), at most as fit into the limit (None: half of the machine), at least one.
 
     >>> [reader_processes(*each, 0) for each in ((2 * 2**30, 64), (2**29, 2), (10, None))]
     [10, 1, 1]
@@ -85,7 +82,7 @@ def reader_processes(limit: int | None, workers: int | None, rows: int) -> int:
 
 
 def expected_size(source_bytes: int) -> tuple[int, int]:
-    """Documents and distinct words to expect of so much source.
+    """Estimated documents and distinct words.
 
     >>> expected_size(800_000_000)
     (1000000, 198844)

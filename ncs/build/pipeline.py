@@ -1,7 +1,5 @@
-"""A build: source files into one segment and the statistics learned from it, committed as a snapshot.
-
-`add_rankers` fits further rankers over an existing index; all other files are hard-linked into the new snapshot.
-"""
+"""A build: source files into one segment and the statistics learned from it, committed as a snapshot; and
+`add_rankers`, which fits further rankers over an existing index."""
 
 from __future__ import annotations
 
@@ -61,13 +59,13 @@ SPACE = 4
 CHUNK = 2_000
 """Documents of `build_of` packed at a time."""
 EARLY = 2_000
-"""Documents from which on a first build answers by words while fastText still learns; LSA takes seconds."""
+"""Documents from which on a first build commits postings before fastText learns; LSA takes seconds."""
 NAMED_FILES = 100
-"""Broken and failed files that a snapshot names, each."""
+"""Most broken files and most failed files that a snapshot names."""
 READING: Mapping[type[FastTextConfig | LsaConfig], float] = {LsaConfig: 0.75, FastTextConfig: 0.47}
-"""The share of a build's time that reading takes, on two cores (measured on 20,000 to 86,000 documents)."""
+"""The share of reading in a build's time, on two cores (measured on 20,000 to 86,000 documents)."""
 WORDS, TRAINING = 0.05, 0.97
-"""The share of facts and postings, and the one that is over before the document vectors."""
+"""The share of facts and postings, and the total share up to the training."""
 NO_TOMBSTONES: NDArray[np.int64] = np.zeros((0, 2), np.int64)
 PENDING_EMBEDDINGS = "embeddings are still being learned: what words mean in this code does not count yet"
 
@@ -88,9 +86,8 @@ class Clock:
 def build(request: Request, folder: Path, *, keep_vectors: bool = False, use_cache: bool = True) -> None:
     """Read all sources into a new segment, learn statistics from it, and commit both as the index in `folder`.
 
-    keep_vectors: use the word vectors of the index in `folder` instead of training.
-    use_cache: take the documents of unchanged files from that index.
-    Raises SourceError, IndexBusy, and BadInput where there is no function or too little memory.
+    keep_vectors, use_cache: reuse word vectors, and documents of unchanged files, of the existing index. Raises
+    SourceError, IndexBusy, and BadInput without functions or with too little memory.
     """
     config, began, skipped = request.config, time.time_ns(), Skipped(reason_of=skip_reason)
     made_by()  # of the code as it is now: it may change while the build runs
@@ -135,10 +132,7 @@ def build_of(documents: Iterable[Document], request: Request, folder: Path) -> N
 
 
 def requested_rankers(texts: Iterable[str], statistics: Path | None = None) -> list[Ranker]:
-    """Rankers written as `unif:head=HEAD`, with the files they need.
-
-    statistics: of the existing index, whose copy of a file replaces one that is missing.
-    """
+    """Prepared rankers, written as `unif:head=HEAD`; statistics: of the existing index, with copies of their files."""
     rankers = [requested_ranker(text) for text in texts]
     for ranker in rankers:
         ranker.prepare(statistics)
@@ -146,16 +140,15 @@ def requested_rankers(texts: Iterable[str], statistics: Path | None = None) -> l
 
 
 def _statistics(folder: Path) -> Path | None:
-    """Of the index in this folder; None where there is none that can be trusted."""
+    """The statistics folder of an index; None without a trusted index."""
     with suppress(NcsError), open_snapshot(folder, lambda snapshot: snapshot) as snapshot:
         return None if snapshot.distrust else snapshot.statistics
     return None
 
 
 def _open_cache(folder: Path, request: Request, stack: ExitStack) -> FileCache | None:
-    """The files that can be reused of the existing index or, in a linked work tree, of that of the main one; None
-    without an index, or with one that is damaged or not trusted.
-    """
+    """The reusable files of the existing index or, in a linked work tree, of that of the main one; None without a sound
+    and trusted index."""
     root = request.roots[0].resolve()
     top, main = Repository("folder", root), main_work_tree(root)
     for tree, index in ((root, folder), (main, main and main / DEFAULT_NAME)):
@@ -170,10 +163,8 @@ def _open_cache(folder: Path, request: Request, stack: ExitStack) -> FileCache |
 
 
 def _share_of_reading(config: BuildConfig, sizes: Sequence[int], workers: int) -> float:
-    """The share of a build's time that reading takes, given the bytes of each repository.
-
-    Which learner follows is chosen by documents that are not counted yet: there may be twice as many as expected.
-    """
+    """The share of reading in a build's time, given the bytes of each repository; a mean over the learners chosen for
+    the expected number of documents and for twice as many."""
     rows = np.repeat(np.arange(len(sizes), dtype=np.int32), [size // DOCUMENT_BYTES for size in sizes])
     learners = [choose(config.embeddings, np.repeat(rows, n), config.fasttext, config.lsa) for n in (1, 2)]
     share = sum(READING[type(learner)] for learner in learners) / 2
@@ -183,7 +174,7 @@ def _share_of_reading(config: BuildConfig, sizes: Sequence[int], workers: int) -
 
 @dataclass(frozen=True)
 class _Build:
-    """A build's steps. rankers: those on request; keep_vectors: see `build`; read: share of the whole after reading."""
+    """The steps of a build. rankers: on request; keep_vectors: see `build`; read: share of progress after reading."""
 
     writer: IndexWriter
     request: Request
@@ -195,13 +186,13 @@ class _Build:
     read: float = 0.0
 
     def stage(self, until: float) -> Track:
-        """Shows a stage, after which this share of the whole is over."""
+        """The progress of a stage that ends at this share of the whole."""
         return self.whole.stage(self.request.track, until) if self.whole else self.request.track
 
     def read_sources(
         self, segment: Path, cache: FileCache | None, total: int, size: int, began: int
     ) -> CollectedDocuments:
-        """The documents of all sources, of so many files and bytes; BadInput for none."""
+        """The documents of all sources; total, size: files and bytes. Raises BadInput without documents."""
         request = self.request
         if request.ingest is None:
             files: Iterable[SourceFile] = request.files(self.skipped, cache.is_unchanged if cache else None)
@@ -221,7 +212,7 @@ class _Build:
         return collected
 
     def learn(self, segment: Path, collected: CollectedDocuments) -> None:
-        """Postings, embeddings, vectors and confidence of a new segment; then the commit."""
+        """Postings, embeddings and vectors of a new segment; then the commit."""
         words = collected.words
         statistics = self.writer.new_folder(STATISTICS, segment.name)
         self._write_words(collected, segment, statistics)
@@ -277,7 +268,7 @@ class _Build:
     def _commit_early(
         self, segment: Path, statistics: Path, words: WordTable, counts: dict[str, Any]
     ) -> tuple[Path, Path]:
-        """Commit with zero vectors, so that words can be searched; returns the segment and statistics to continue."""
+        """Commit with zero vectors, so that words can be searched; returns copies of both folders to continue with."""
         nothing = Embeddings(np.zeros((len(words.vocabulary), 1), np.float32))
         nothing.save(statistics)
         names = []
@@ -389,11 +380,8 @@ def versions() -> dict[str, str]:
 
 
 def add_rankers(folder: Path | str, texts: Sequence[str], *, track: Track = silent) -> dict[str, float]:
-    """Fit rankers, written as `unif:head=HEAD`, over the documents of an index; the seconds of each.
-
-    A ranker that the index already has is fitted again. If one fails, the index is unchanged.
-    Raises what opening an index raises, IndexBusy, and BadInput for rankers that cannot be fitted.
-    """
+    """Fit (or fit again) rankers, written as `unif:head=HEAD`, over the documents of an index; the seconds of each. If
+    one fails, the index is unchanged. Raises what opening an index raises, IndexBusy, and BadInput."""
     folder, clock = Path(folder), Clock()
     check_trust(folder, read_description(folder))  # fail before a ranker asks its server
     rankers = requested_rankers(texts)

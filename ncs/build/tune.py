@@ -6,9 +6,8 @@ choosing the right one by chance in proportion to exp(b * s), which is convex in
     loss = mean over queries of -log sum over right rows of softmax(b * s)
            + PENALTY / n * sum over signals of (factor_i - factor of the words)^2
 
-b is the sharpness that suits the defaults best. All factors are divided by that of the words in the end: a signal that
-the queries tell nothing of keeps its weight. The weights are one file in the index folder: builds and updates keep it,
-`reset` removes it.
+b is the best sharpness for the default weights. All factors are divided by that of the words in the end. The weights
+are a file in the index folder, kept by builds and updates.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ WEIGHTS: Mapping[str, tuple[str, ...]] = {
     "general": ("general",),
     "learnt": ("head",),
 }
-"""Signal -> the weights of HybridRanker in it; the last two are there where the index uses such a head."""
+"""Signal -> its weights of HybridRanker; the last two only if the index uses such a head."""
 MIN_QUERIES = 10
 FOLDS = 5
 PENALTY = 10.0
-"""In nats, of a weight at twice or none of its default, whatever the number of queries."""
+"""In nats, of a weight at twice or none of its default."""
 SHARPNESS = np.exp(np.linspace(0, 4, 17))
 DEPTH = 10
 RESAMPLES = 5_000
@@ -69,7 +68,7 @@ class Example:
         return cls(np.column_stack(columns), np.flatnonzero(np.isin(ranking.rows, right_rows)))
 
     def reciprocal_rank(self, factors: Scores) -> float:
-        """1 / the rank of the first right one; 0 where it is not among the first DEPTH. Ties count against it."""
+        """1 / rank of the first right candidate, the last among ties; 0 beyond DEPTH."""
         if not len(self.right):
             return 0.0
         scores = self.signals @ factors
@@ -78,7 +77,7 @@ class Example:
 
 
 def fit_factors(examples: Sequence[Example]) -> Scores:
-    """The factor of each signal, the words' is 1; all 1 where no query has a right candidate."""
+    """The factor of each signal, 1 for the words'; all 1 if no query has a right candidate."""
     from scipy.optimize import minimize  # half a second, which only `ncs tune` spends
 
     ones = np.ones(examples[0].signals.shape[1])
@@ -139,10 +138,7 @@ def gain(before: Scores, after: Scores) -> Gain:
 
 
 def cross_validate(examples: Sequence[Example], *, before: Scores, unmeasured: Sequence[Example] = ()) -> Gain:
-    """The gain in reciprocal rank over the factors `before` if every query is ranked with factors of the other folds.
-
-    unmeasured: examples to fit to in every fold.
-    """
+    """The gain in reciprocal rank over the factors `before`, cross-validated; unmeasured: for training only."""
     order = np.random.default_rng(0).permutation(len(examples))
     old, new = np.zeros(len(examples)), np.zeros(len(examples))
     for start in range(FOLDS):
@@ -156,11 +152,9 @@ def cross_validate(examples: Sequence[Example], *, before: Scores, unmeasured: S
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """The result of `tune`. usable: queries with a right function among the candidates.
-
-    wrong: functions judged not to answer; wrong_alone: those of queries without a right function. before, after:
-    weights of HybridRanker; gain: mean reciprocal rank at ten of the queries with right functions, cross-validated.
-    """
+    """The result of `tune`. usable: queries with a right function among the candidates; wrong: functions judged wrong;
+    wrong_alone: those of queries without a right one; before, after: weights of HybridRanker; gain: in MRR@10,
+    cross-validated."""
 
     questions: int
     usable: int
@@ -173,11 +167,11 @@ class Tuned:
 
 
 def tune(snapshot: Snapshot, feedback: Sequence[Feedback], *, force: bool = False) -> Tuned:
-    """Fit to all queries, judge by cross-validation, write where that wins or is forced.
+    """Fit to all queries, judge by cross-validation, write the weights if that wins or with `force`.
 
-    For a query with wrong functions only, all other candidates count as right: such queries are fitted, not measured.
-    Raises BadInput for fewer than MIN_QUERIES queries with right functions, or none whose function is found at all;
-    IndexBusy while it is written to, NcsError where it cannot be or is not trusted.
+    For a query with wrong functions only, all other candidates count as right, in training only. Raises BadInput for
+    fewer than MIN_QUERIES queries with right functions, or none among the candidates; IndexBusy; and NcsError for an
+    index that cannot be written or is not trusted.
     """
     check_trust(snapshot.folder, snapshot.description)
     answered, unanswered = [each for each in feedback if each.rows], [each for each in feedback if not each.rows]

@@ -1,4 +1,4 @@
-"""An update: one new segment with the documents of changed files, and tombstones for their old ones."""
+"""An update: a new segment with the documents of changed files, and tombstones for the old ones."""
 
 from __future__ import annotations
 
@@ -61,11 +61,10 @@ def update(
 ) -> Changes:
     """Bring an index up to date with its sources; only files that changed are read.
 
-    paths: files that may have changed; None: all are checked. Scores use the statistics of the last build. With many
-    tombstones or later segments, or with `compact`, the index is built again as one segment with new statistics;
-    fastText vectors are kept unless `retrain`. extend_only: where that is due, nothing is written.
-    found: what was found already, of all files; compared anew where another process has committed since.
-    Raises what opening and building an index raise, and BadInput for an index that was not made of files.
+    paths: files that may have changed; None: all are checked. With many tombstones or later segments, or `compact`, the
+    index is built again (extend_only: nothing is written), with the old fastText vectors unless `retrain`. found: the
+    difference, if it is known already; ignored if another process has committed since. Raises what opening and building
+    an index raise, and BadInput for an index that was not built from files.
     """
     outcome = OVERTAKEN
     while outcome == OVERTAKEN:
@@ -181,10 +180,8 @@ def _is_too_much(snapshot: Snapshot, tombstones: NDArray[np.int64], files: Seque
 
 
 def catch_up(snapshot: Snapshot, state: str) -> int | None:
-    """Update an index where little has changed; None where that was done, else the number of files that it is behind.
-
-    state: of its files (`state_of`), in which they need not be compared again. Raises what `find_changes` raises.
-    """
+    """Update an index if few files have changed; None after an update, else the number of changed files, remembered for
+    this state of the files (`state_of`). Raises what `find_changes` raises."""
     request = request_of(snapshot.description, snapshot.folder)
     with closing(FileCache(snapshot)) as cache:
         difference = find_changes(cache, request, seconds=SECONDS)

@@ -18,7 +18,7 @@ from ncs.storage.snapshot import DEFAULT_NAME, read_description
 
 Say = Callable[[str], None]
 Place = tuple[str, int, int]
-"""A watched path with its device and inode: a path that was replaced must be watched again."""
+"""A watched path with its device and inode; a replaced path must be watched again."""
 
 QUIET, MAX_SERIES = 100, 800
 """Milliseconds without an edit after which a series ends, and the longest series."""
@@ -29,11 +29,9 @@ RETRY, MAX_RETRY = 2.0, 300.0
 
 
 def watch(folder: Path, say: Say, *, stop: Event | None = None) -> None:
-    """Keep the index in `folder` up to date with its sources until `stop` is set, or KeyboardInterrupt.
-
-    It is updated once at the start. Every update with changes and every failure is one line for `say`; a failed update
-    is retried. Raises MissingExtra, what Index.load raises, and NcsError where the system cannot watch more folders.
-    """
+    """Keep the index in `folder` up to date with its sources until `stop` is set, or KeyboardInterrupt; failed updates
+    are retried. say: gets a line for every update with changes and every failure. Raises MissingExtra, what Index.load
+    raises, and NcsError if the system cannot watch more folders."""
     with needing("ncs watch", "watch"):
         import watchfiles
     stop, follower = stop or Event(), Follower(folder, say)
@@ -124,7 +122,7 @@ class Follower:
             self._update(now)
 
     def _is_relevant(self, path: str) -> bool:
-        """Whether an edit of a path may change the index: not files of an index, nor git's own without a revision."""
+        """Whether a path is neither of an index nor, without a revision, of git."""
         if path.startswith(self._own) or path + "/" == self._own or f"/{DEFAULT_NAME}/" in path:
             return False
         return "/.git/" not in path or bool(BuildConfig.of(self._description).revision)

@@ -1,4 +1,4 @@
-"""The index that a query is put to: found or built, and brought up to date first where little has changed."""
+"""The index of a query: found or built, and updated first if few files have changed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 def open_current(
     index: Path | None, store: str | None = None, *, update: bool = True, build: bool = False, quiet: bool
 ) -> Index:
-    """The index, open. update: take small changes of its sources in first; build: make one where there is none.
-
-    Its cautions say where it is behind, or of another work tree. Raises what `options.open_index` and a build raise.
-    """
+    """The index, open, with cautions if it is behind or of another work tree. update: first update it with small
+    changes; build: build a missing one. Raises what `options.open_index` and a build raise."""
     folder = _folder(index, build=build, quiet=quiet)
     opened = options.open_index(folder, store)
     behind = 0 if store or not update else _behind(opened.snapshot)
@@ -39,7 +37,7 @@ def open_current(
 
 
 def _behind(snapshot: Snapshot) -> int | None:
-    """How many files the index is behind; None where it was updated just now. Whatever fails, what stands answers."""
+    """The number of files that the index is behind, 0 if that is unknown; None if it was updated just now."""
     try:
         state = state_of(snapshot)
         if not state:
@@ -54,7 +52,7 @@ def _behind(snapshot: Snapshot) -> int | None:
 
 
 def _folder(index: Path | None, *, build: bool, quiet: bool) -> Path:
-    """The folder of the index, which is built where there is none and the user wants it."""
+    """The folder of the index, which is built if there is none and the user agrees."""
     try:
         folder = options.index_folder(index)
     except IndexNotFound as error:
@@ -90,12 +88,12 @@ def _agreed(question: str) -> bool:
 
 
 def _may_share(folder: Path) -> bool:
-    """Whether a folder is a work tree whose git directory lies elsewhere: of two, one does where they share it."""
+    """Whether the git directory of a work tree lies elsewhere, so that several may share it."""
     return (folder / ".git").is_file() or (folder / ".git").is_symlink()
 
 
 def _other_work_tree(snapshot: Snapshot) -> Path | None:
-    """The work tree of this repository that an index is of, where it is not the one of the working directory."""
+    """The work tree of an index, if it is another one of the working directory's repository."""
     here, roots = _project(Path.cwd()), snapshot.roots
     tops = {_project(root) for root in roots}
     if not roots or here in tops or not (here / ".git").exists() or not any(map(_may_share, (here, *tops))):

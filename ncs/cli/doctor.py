@@ -36,7 +36,7 @@ _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)[^;]*(?:;.*extra\s*==\s*['\"]([^'\"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fact about the installation or an index: fine, good to know, or to be done, with what to type."""
+    """A fact about the installation or an index, with a command for the remedy."""
 
     level: Literal["ok", "note", "todo"]
     about: str
@@ -80,7 +80,7 @@ def _show(finding: Finding) -> None:
 
 
 def diagnose(folder: Path | None, seconds: float) -> Iterator[Finding]:
-    """Everything, the installation first. folder: the index; None: the nearest. seconds: for checking its sources."""
+    """All findings. folder: of the index; None: the nearest. seconds: time limit of the check of its sources."""
     from ncs.index import Index
 
     yield from _check_installation()

@@ -61,9 +61,8 @@ def show(
     answer: Answer, form: str, snapshot: Snapshot, *, key: str = "hits", code: bool = True, all_lines: bool = False,
     context: tuple[int, int] | None = None, color: str = "auto", quiet: bool = False,
 ) -> int:  # fmt: skip
-    """Print the hits; how many were printed. key: theirs in the answer. code=False: names and places only. all_lines:
-    no excerpts. context: lines before and after those that matter.
-    """
+    """Print the hits of an answer, under `key`; returns their number. code=False: names and places only. all_lines: no
+    excerpts. context: lines before and after the matching ones."""
     answer = with_files(answer, snapshot, key)
     if form == "json":
         show_json(answer)
@@ -108,8 +107,7 @@ def show_plain(answer: Answer, *, code: bool, all_lines: bool, context: tuple[in
 
 
 def _standing(hit: Mapping[str, Any]) -> str:
-    """How good a hit is: its match with a name, or its likelihood; its score by a ranker that gives none. Before it,
-    whether it is a frame of the stack trace."""
+    """The match, likelihood or score of a hit, after "frame" for a frame of the stack trace."""
     score = hit.get("match") or f"{hit['score']:.4f}"
     score = score if hit["confidence"] is None else str(hit["likelihood"])
     return ", ".join(filter(None, ["frame" if "line" in hit and "regexp_matches" not in hit else "", score]))
@@ -217,10 +215,7 @@ def show_vimgrep(answer: Answer, snapshot: Snapshot, *, quiet: bool) -> int:
 
 def vimgrep_lines(hit: Mapping[str, Any], locator: SourceLocator, names: Sequence[str]) -> list[str]:
     """path:line:column:text of a hit's name, or with `names` of each of its `lines`; the path is relative to the
-    working directory, columns count bytes.
-
-    None of them where there is no file, and where its name would break the line or steer a terminal.
-    """
+    working directory, columns count bytes. Empty without a file, and for names with control characters."""
     source = locator.locate(hit)
     if source is None or visible(str(source.path)) != str(source.path).replace("\n", ""):
         return []

@@ -1,4 +1,4 @@
-"""Definitions that commands share: exit statuses, options of one meaning with their completion, the index to use."""
+"""Shared by commands: exit statuses, options with their completion, the index to use."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def without_none(**options: Any) -> dict[str, Any]:
 
 
 def end(answer: Answer, found: int, *, quiet: bool = False) -> NoReturn:
-    """The notes on stderr, and the exit status of a search that found so much."""
+    """Print the notes on stderr and exit; found: number of hits."""
     for note in answer["notes"] if not quiet else ():
         say(f"ncs: {note}")
     raise Exit(FOUND if found else NOTHING_FOUND)
@@ -160,16 +160,15 @@ def either(regexps: Sequence[str] | None) -> str | None:
 
 
 def context_lines(context: int | None, before: int | None, after: int | None) -> tuple[int, int] | None:
-    """Lines before and after the lines that matter, of -C, -B and -A; None without them."""
+    """(before, after) of -C, -B and -A; None without them."""
     if (context, before, after) == (None, None, None):
         return None
     return (context or 0) if before is None else before, (context or 0) if after is None else after
 
 
 def question_and_places(words: Sequence[str], *, regexp: bool) -> tuple[Sequence[str], Sequence[str]]:
-    """The words of a question, and the files and folders that its last arguments name; the first one is of the
-    question, unless there is a regexp. Raises BadInput for an argument that looks like a path and is none.
-    """
+    """The words of a question, and the existing paths at its end; without a regexp the first argument is never a path.
+    Raises BadInput for an argument that looks like a missing path."""
     at = len(words)
     while at > (not regexp) and os.path.exists(words[at - 1]):  # noqa: PTH110  (no error for what can be no path)
         at -= 1
@@ -188,7 +187,7 @@ def index_folder(index: Path | None) -> Path:
 
 
 def open_index(index: Path | None, store: str | None = None) -> Index:
-    """It, open; with a store, candidates come from there. Raises what Index.load and MilvusIndex.open raise."""
+    """The index, open; with a store, candidates come from there. Raises what Index.load and MilvusIndex.open raise."""
     from ncs.serve.live_index import open_index as open_folder
 
     return open_folder(index_folder(index), store or "")

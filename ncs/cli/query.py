@@ -149,14 +149,14 @@ def similar(
 
 
 def _read(text: Sequence[str]) -> str:
-    """The question; where it is "-" the last MAX_QUERY characters of stdin, as what went wrong stands at the end."""
+    """The question; for "-" the last MAX_QUERY characters of stdin, as errors stand at the end."""
     if text != ["-"]:
         return " ".join(text)
     return sys.stdin.buffer.read().decode("utf-8", "replace")[-MAX_QUERY:]
 
 
 def _needs_code(form: str, no_code: bool, open_hit: int | None) -> bool:
-    """Whether hits need their code: it finds the function in its file, even where it is not shown."""
+    """Whether hits need their code, to show it or to find the function in its file."""
     return not no_code or open_hit is not None or form == "vimgrep"
 
 

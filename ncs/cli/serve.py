@@ -46,7 +46,7 @@ def tui(
 
 @contextmanager
 def _stdout_kept() -> Iterator[None]:
-    """The terminal of stderr in place of stdout, whose pipe is for what comes afterwards."""
+    """Redirect stdout to the terminal of stderr meanwhile."""
     stdout = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     try:

@@ -106,7 +106,7 @@ def find_references(
 
 
 def _name_in(index: Index, name: str) -> str:
-    """The name, with the file before `::` as the index calls it where it is a path from here."""
+    """The name, with an existing path before `::` replaced by its name in the index."""
     file, colons, rest = name.partition("::")
     if colons and Path(file).is_file() and (indexed := locator_of(index.snapshot).name_of(Path(file).resolve())):
         return f"{indexed}::{rest}"

@@ -172,8 +172,8 @@ def _run(models: Mapping[Path, FastTextConfig], epochs: int, track: Track) -> tu
 
 
 def _run_processes(folders: Sequence[Path], track: Track) -> list[int]:
-    """Exit statuses of the models' processes, which never outlive this call; progress is that of the first. Their memory
-    is zeroed (MALLOC_PERTURB_), so that sub-words start at zero."""
+    """Exit statuses of the models' processes, which never outlive this call; progress is that of the first. Their
+    memory is zeroed (MALLOC_PERTURB_), so that sub-words start at zero."""
     path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     with ExitStack() as stack:
         processes = []
@@ -208,8 +208,8 @@ def _percents(lines: Iterable[str]) -> Iterator[int]:
 
 
 def read_pretrained(name: str, vocabulary: Vocabulary, dim: int) -> dict[int, Matrix]:
-    """Word id -> vector [dim] for words of the vocabulary, from a .vec (word2vec text) or a .bin (fastText) file; raises
-    BadInput for one that is missing, unreadable, or of another dimension."""
+    """Word id -> vector [dim] for words of the vocabulary, from a .vec (word2vec text) or a .bin (fastText) file;
+    raises BadInput for one that is missing, unreadable, or of another dimension."""
     path = Path(name)
     if not path.is_file():
         raise BadInput(f"no pretrained vectors at {path}; name a .vec or .bin file")
