@@ -193,7 +193,7 @@ def _word_scores(words: Sequence[str], ranking: Ranking, internals: Internals, r
 
 
 def match_words(
-    words: Sequence[str], table: WordReader, row: int, encoder: TfidfEncoder | None = None
+    words: Sequence[str], table: WordReader, row: int, encoder: TfidfEncoder | None
 ) -> list[dict[str, Any]]:
     """For each stem of the query: word, met, similarity (1, or a cosine) and fields, as in `Explanation`."""
     fields: dict[int, list[Field]] = {}

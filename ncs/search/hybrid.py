@@ -544,7 +544,7 @@ def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float, answ
     positive = np.flatnonzero((total > 0) & (ranking.features["own"] > 0))
     order = positive[np.lexsort((rows[positive], -total[positive]))]
     clusters = facts.duplicates.clusters_of(rows[order]) if ranking.folded else None
-    best = signals.saturated(total[order], files[order], k, factor=factor, clusters=clusters)
+    best = signals.select_hits(total[order], files[order], k, factor=factor, clusters=clusters)
     at, scores = order[[position for position, _ in best]], np.array([score for _, score in best])
     if answer >= 0 and len(at) >= PLACE and answer not in at[:PLACE]:
         score = min(np.nextafter(scores[PLACE - 1], np.inf), scores[PLACE - 2])

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncs.errors import check_k
-from ncs.search.question import saturated
+from ncs.search.question import saturate
 from ncs.search.traces import Files
 from ncs.storage.arrays import are_in, both, distinct, places_in_runs
 from ncs.storage.file_roles import SOURCE, TEST
@@ -199,7 +199,7 @@ class Locator:
     def _by_words(self, text: str) -> Scores:
         """BM25 of every row, [n]."""
         counts = Counter(stem_all(content_words(tokenize(text))[:LONGEST]))
-        return self._postings.all_scores({stem: saturated(count) for stem, count in counts.items()})
+        return self._postings.all_scores({stem: saturate(count) for stem, count in counts.items()})
 
     def _file_bm25(self, text: str, rows: Mask) -> Scores:
         """BM25 with files as documents; term frequency: the file's functions that have a word, [n_files]."""

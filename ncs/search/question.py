@@ -240,7 +240,7 @@ class Expansion:
         return {**self.query, **self.other_spellings}
 
 
-def saturated(count: int) -> float:
+def saturate(count: int) -> float:
     """The weight of a word that a query has `count` times: 1 for once, K3 + 1 at most."""
     return count * (K3 + 1) / (count + K3)
 
@@ -262,7 +262,7 @@ def expand(
     terms = postings.terms(words)
     counts = Counter(term.stem for term in terms if term.documents)
     query = {
-        stem: saturated(count) * (prose + (1 - prose) * postings.share_in_code(stem)) for stem, count in counts.items()
+        stem: saturate(count) * (prose + (1 - prose) * postings.share_in_code(stem)) for stem, count in counts.items()
     }
     if not spelling:
         return Expansion(terms, query)

@@ -168,7 +168,7 @@ OPPOSITES: Mapping[str, str] = {a: b for pair in _PAIRS for a, b in (pair, rever
 
 
 def name_overlap(
-    table: WordReader, stems: Stems, rows: Rows, idf: Mapping[str, float], spellings: Mapping[str, float] | None = None
+    table: WordReader, stems: Stems, rows: Rows, idf: Mapping[str, float], spellings: Mapping[str, float]
 ) -> Scores:
     """recall**2 * precision of each row's name, 0 to 1, [len(rows)].
 
@@ -179,7 +179,7 @@ def name_overlap(
     total = sum(idf.values())
     if not total or not len(ids):
         return np.zeros(len(rows))
-    idf = {**(spellings or {}), **idf}
+    idf = {**spellings, **idf}
     shared, _ = _find_terms(stems, ids, idf)
     precision = np.diff(np.searchsorted(shared, offsets)) / np.maximum(np.diff(offsets), 1)
     ids, offsets = table.select_rows(("name", "scope"), rows)
@@ -485,7 +485,7 @@ SATURATION = 0.9
 """Factor for each further hit of a file; .5 hides good hits, 1 lets a file fill the first ten."""
 
 
-def saturated(
+def select_hits(
     scores: Scores,
     files: NDArray[np.int64],
     k: int,
@@ -496,9 +496,9 @@ def saturated(
     """The best k positions and their scores; the n-th further one of a file has factor**n of its score. Greedy, ties by
     position. files: negative for no file. clusters: of near duplicates, negative for none; only the first is taken.
 
-    >>> saturated(np.array([1.0, 0.9, 0.6]), np.array([7, 7, 8]), 3, factor=0.5)
+    >>> select_hits(np.array([1.0, 0.9, 0.6]), np.array([7, 7, 8]), 3, factor=0.5)
     [(0, 1.0), (2, 0.6), (1, 0.45)]
-    >>> saturated(np.array([1.0, 0.9, 0.6]), np.array([7, 7, 8]), 3, clusters=np.array([-1, 5, 5]))
+    >>> select_hits(np.array([1.0, 0.9, 0.6]), np.array([7, 7, 8]), 3, clusters=np.array([-1, 5, 5]))
     [(0, 1.0), (1, 0.81)]
     """
     queues: dict[int, list[int]] = {}  # positions of each file, the best last

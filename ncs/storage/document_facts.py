@@ -21,7 +21,7 @@ from ncs.types import SECTION
 MOSTLY = 0.9
 """The name of a language with at least this share of the documents is ignored in queries."""
 FILE = "languages.json"
-NAMELESS = frozenset({"initializer", "block", "section"})
+UNNAMED = frozenset({"initializer", "block", "section"})
 """Kinds of documents without a name of their own."""
 READ = 5_000
 """Documents whose declarations are read at once."""
@@ -69,7 +69,7 @@ def _called(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:
     for row, (name, qualified, kind) in enumerate(documents.names()):
         if kind == "module":
             modules.append((row, name))
-        elif kind not in NAMELESS:
+        elif kind not in UNNAMED:
             names.add(name)
             yield row, name, innermost(qualified)
     yield from ((row, name, "") for row, name in modules if name not in names)

@@ -50,7 +50,7 @@ _TEST_FILE = re.compile(
     r"|(?<=[a-z0-9])(Tests?|TestCase|Spec)$|^Test(?=[A-Z])"
 )
 _ASIDE_FILE = re.compile(r"\.(pb|pb2|generated|g|min)$|_pb2(_grpc)?$")
-_NAMELESS = frozenset({"__init__", "__main__", "index", "main", "mod", "lib", "init", "package-info"})
+_GENERIC_NAMES = frozenset({"__init__", "__main__", "index", "main", "mod", "lib", "init", "package-info"})
 _CHANGES = re.compile(
     r"(?:^|/)(?:change(?:s|logs?)?|history|news|releases?(?:[_-]?notes?)?|whats[_-]?new)(?:[/_.-]|$)"
     r"|(?:^|/)(?:blogs?|_posts|versioned_docs)/",
@@ -107,7 +107,7 @@ def title(path: str) -> list[str]:
     """
     at = PurePosixPath(path)
     name = at.name.partition(".")[0] or at.name
-    if name in _NAMELESS and at.parent.name:
+    if name in _GENERIC_NAMES and at.parent.name:
         name = at.parent.name
     return stem_all(tokenize(name))
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ncs.search import signals
-from ncs.search.signals import BODY, DEPTH, OPPOSITES, UNFINISHED, agree, directions, saturated
+from ncs.search.signals import BODY, DEPTH, OPPOSITES, UNFINISHED, agree, directions, select_hits
 from ncs.storage.names import NameUses, batch_uses, name_uses
 from ncs.storage.words import WordTableBuilder
 from ncs.text.stems import Stems, stem_all
@@ -74,7 +74,7 @@ def test_saturation_is_the_greedy_choice(documents: list[tuple[int, int]], k: in
         left.remove(best)
         if files[best] >= 0:
             taken[int(files[best])] = taken.get(int(files[best]), 0) + 1
-    assert saturated(scores, files, k, factor=factor) == expected
+    assert select_hits(scores, files, k, factor=factor) == expected
 
 
 def test_a_name_agrees_where_it_has_the_query_with_its_scope_and_nothing_else() -> None:

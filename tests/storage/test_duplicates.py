@@ -15,7 +15,7 @@ from ncs.answer import ask
 from ncs.config import BuildConfig
 from ncs.errors import IndexDamaged
 from ncs.index import Index
-from ncs.search.signals import saturated
+from ncs.search.signals import select_hits
 from ncs.storage import duplicates
 from ncs.storage.duplicates import ALIKE, ALONE, Duplicates, NearDuplicates, similarities
 from ncs.storage.words import WordTable
@@ -117,7 +117,7 @@ def test_of_a_cluster_the_best_after_saturation_is_taken_and_the_rest_does_not_c
     scores, files = np.array([1.0, 0.9, 0.8, 0.7, 0.6]), np.array([1, 1, 2, 1, 2], np.int64)
     clusters = np.array([ALONE, 4, 4, ALONE, ALONE], np.int32)
     # row 1 is at .45 behind row 0, so row 2 stands for both; row 3 is the second of its file, not the third
-    assert saturated(scores, files, 5, factor=0.5, clusters=clusters) == [(0, 1.0), (2, 0.8), (3, 0.35), (4, 0.3)]
+    assert select_hits(scores, files, 5, factor=0.5, clusters=clusters) == [(0, 1.0), (2, 0.8), (3, 0.35), (4, 0.3)]
 
 
 FUNCTION = """
