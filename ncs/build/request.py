@@ -47,10 +47,7 @@ class Request:
         return readable if self.config.texts else readable_code
 
     def files(
-        self,
-        skipped: Skipped,
-        is_unchanged: Callable[[Origin], bool] | None = None,
-        scope: Scope | None = None,
+        self, skipped: Skipped, is_unchanged: Callable[[Origin], bool] | None = None, scope: Scope | None = None
     ) -> Iterator[SourceFile]:
         """Its source files in order; those that are unchanged come without their contents.
 
@@ -134,11 +131,7 @@ class Difference:
 
 
 def find_changes(
-    cache: FileCache,
-    request: Request,
-    *,
-    paths: Sequence[Path] | None = None,
-    seconds: float | None = None,
+    cache: FileCache, request: Request, *, paths: Sequence[Path] | None = None, seconds: float | None = None
 ) -> Difference:
     """Find the files that differ from those of an index.
 

@@ -35,12 +35,7 @@ def update(
     folder = index_folder(index)
     with publishing(folder, store, quiet=quiet) as before_commit:
         updated, changes = Index.update(
-            folder,
-            retrain=retrain,
-            compact=compact,
-            workers=workers,
-            track=tracker(quiet),
-            before_commit=before_commit,
+            folder, retrain=retrain, compact=compact, workers=workers, track=tracker(quiet), before_commit=before_commit
         )
         updated.close()
         if quiet:

@@ -70,12 +70,7 @@ class Embeddings:
 
     @classmethod
     def train(
-        cls,
-        words: WordTable,
-        config: FastTextConfig | LsaConfig,
-        *,
-        track: Track = silent,
-        folder: Path | None = None,
+        cls, words: WordTable, config: FastTextConfig | LsaConfig, *, track: Track = silent, folder: Path | None = None
     ) -> Embeddings:
         """Learn from the words of NCS_FIELDS by the method of `config`; by LSA if fastText fails, else zero rows, with
         notes. folder: for temporary files. Raises BadInput for a bad pretrained file."""

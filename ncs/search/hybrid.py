@@ -234,13 +234,7 @@ class HybridRanker(Ranker):
         return self.rank(text, k, allowed=allowed, fold=True).hits
 
     def rank(
-        self,
-        text: str,
-        k: int,
-        *,
-        allowed: Mask | None = None,
-        fold: bool = False,
-        confidences: bool = False,
+        self, text: str, k: int, *, allowed: Mask | None = None, fold: bool = False, confidences: bool = False
     ) -> Ranking:
         """`search`, with the signals of every hit."""
         check_k(k)

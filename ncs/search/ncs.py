@@ -65,12 +65,7 @@ class NcsRanker(Ranker):
         self._mean: Matrix | None = None
 
     def fit(
-        self,
-        words: WordTable,
-        embeddings: Embeddings,
-        documents: DocumentTable | None = None,
-        *,
-        track: Track = silent,
+        self, words: WordTable, embeddings: Embeddings, documents: DocumentTable | None = None, *, track: Track = silent
     ) -> None:
         """Encode every document; with `centre` twice, to save memory."""
         encoder = self._encode_with(words.vocabulary, embeddings, inverse_document_frequency(words))

@@ -345,10 +345,7 @@ def _rest(compound: str, part: str) -> str:
 
 
 def _corrections(
-    terms: Sequence[Term],
-    postings: Postings,
-    vocabulary: Callable[[], list[str]],
-    known: Callable[[str], bool] | None,
+    terms: Sequence[Term], postings: Postings, vocabulary: Callable[[], list[str]], known: Callable[[str], bool] | None
 ) -> dict[str, list[Term]]:
     """The first LOOKUPS unknown words, then rare ones -> their likely corrections; words without one are left out."""
     unknown = [term for term in terms if not term.documents]

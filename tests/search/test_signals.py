@@ -85,7 +85,7 @@ def test_a_name_agrees_where_it_has_the_query_with_its_scope_and_nothing_else() 
     )  # fmt: skip
     idf = {"hide": 1.0, "soft": 2.0, "keyboard": 1.0}
     overlap = partial(signals.name_overlap, words, Stems(words.vocabulary), np.arange(9), idf)
-    assert overlap() == pytest.approx([1, 1 / 16, 3 / 5, 0, 0, 1 / 16, 1, 0, 1 / 32])
+    assert overlap({}) == pytest.approx([1, 1 / 16, 3 / 5, 0, 0, 1 / 16, 1, 0, 1 / 32])
     assert overlap({"softkeyboard": 3.0})[8] == 1
 
 
