@@ -35,7 +35,7 @@ from ncs.types import Document, Hit, Location
 
 Answer = Mapping[str, Any]
 IDENTITY = ("id", "repository", "path", "start_line", "end_line", "language", "kind", "name", "qualified_name")
-"""What every answer says of a document."""
+"""The keys of every document."""
 
 
 def ask(
@@ -194,7 +194,7 @@ def locate(index: Index, report: str, k: int = 10, *, code: bool = False, **filt
 
 
 def _answer(index: Index, query: str, ranker: str, hits: Sequence[Answer], nothing: str, **more: Any) -> Answer:
-    """An answer in the shape of `ask`; nothing: the note where there are no hits."""
+    """An answer in the shape of `ask`; nothing: the note without hits."""
     notes = [*cautions(index), *([] if hits else [nothing])]
     head = {"query": query, "ranker": ranker, "index": str(index.folder), "unknown_words": {}, "notes": notes}
     return {**head, **more, "hits": hits}

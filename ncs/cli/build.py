@@ -1,4 +1,4 @@
-"""`ncs build`: an index from source trees."""
+"""`ncs build` and `ncs map`: an index from source trees, and its picture."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typer import Argument, Option
 
 from ncs.build.memory import size_of
 from ncs.cli.info import counts_text, documents_text, skipped_text
-from ncs.cli.map import draw_map
-from ncs.cli.options import Quiet, Store, Workers, index_folder, without_none
+from ncs.cli.options import IndexOption, Quiet, Store, Workers, index_folder, without_none
 from ncs.console import count, say, tracker
 from ncs.errors import BadInput
 
@@ -146,6 +145,26 @@ def build(
             _summarize(new_index.description, folder, verbose)
     if draw:
         draw_map(folder, quiet=quiet)
+
+
+def draw_map(
+    index: IndexOption = None,
+    points: Annotated[
+        int | None, Option(min=5, help="How many documents to draw, sampled.", show_default="20000")
+    ] = None,
+    seed: Annotated[int | None, Option(min=0, max=(1 << 32) - 1, help="Of the sample and the picture.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Draw the index as a picture of its document vectors, for the page of `ncs serve`.
+
+    Example: ncs map -i .ncs
+    """
+    from ncs.build.map import make_map
+
+    folder = index_folder(index)
+    project_map = make_map(folder, **without_none(points=points, seed=seed))
+    if not quiet:
+        say(f"{len(project_map.rows):,} points in {folder}; see them with: ncs serve -i {folder}")
 
 
 @contextmanager

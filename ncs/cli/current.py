@@ -79,7 +79,7 @@ def _project(here: Path) -> Path:
 
 
 def _agreed(question: str) -> bool:
-    """Whether a person at the terminal says yes."""
+    """Whether the user at the terminal answers yes."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     sys.stderr.write(one_line(question))

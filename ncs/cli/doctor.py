@@ -171,8 +171,8 @@ def _check_index(index: Index) -> Iterator[Finding]:
         yield Finding("todo", "vectors", advice.partition("; learn")[0], f"{update} --retrain")
     else:
         yield Finding("ok", "vectors", f"word vectors by {counts.get('embeddings', 'none')}")
-    heard = index.description.config.get("general", True)
-    yield Finding("ok", "heads", f"the general head is {'heard' if heard else 'not heard (--no-general)'}")
+    used = index.description.config.get("general", True)
+    yield Finding("ok", "heads", f"the general head is {'heard' if used else 'not heard (--no-general)'}")
     if "head" in counts:
         yield Finding("note", "heads", head_summary(index.folder))
     if (index.folder / TUNED).exists():
@@ -198,7 +198,7 @@ def left_out(counts: Mapping[str, Any], notes: Iterable[str]) -> Iterator[Findin
 
 
 def _check_trust(index: Index) -> Iterator[Finding]:
-    """Why the index is not trusted; what it names as its sources is not looked at."""
+    """Why the index is not trusted, whose sources are not checked."""
     text = f"only built-in rankers search: the index is not trusted ({index.snapshot.distrust})"
     yield Finding("todo", "trust", text, _command("build", "SOURCES", "-i", index.folder))
 

@@ -196,7 +196,7 @@ def _highlight(excerpt: Excerpt, language: str) -> list[Text]:
 
 
 def show_paths(answer: Answer) -> None:
-    """The file of each hit, once: a path that opens from here, or repository/path where there is no file."""
+    """The distinct files of the hits: a path relative to the working directory, or repository/path without a file."""
     for path in dict.fromkeys(hit["file"] or f"{hit['repository']}/{hit['path']}" for hit in answer["hits"]):
         print(one_line(path))
 

@@ -61,7 +61,7 @@ def locate(
 
 
 def _read(report: str) -> str:
-    """The first MAX_QUERY characters of the report, whose title says most."""
+    """The first MAX_QUERY characters of the report."""
     if report == "-":
         return sys.stdin.buffer.read(_BYTES).decode("utf-8", "replace")[:MAX_QUERY]
     looks_so = ("/" in report or report.endswith(_FILES)) and not any(map(str.isspace, report))

@@ -136,7 +136,7 @@ class ContextEncoder:
 
     @classmethod
     def load(cls, folder: Path, stems: int) -> ContextEncoder:
-        """Memory-mapped, for so many stems; raises ValueError or OSError for files that do not fit."""
+        """Memory-mapped; stems: their number. Raises ValueError or OSError for files that do not fit."""
         words = map_array(folder / "context_words.npy", np.int8, 3)
         scales, weights = (map_array(folder / f"context_{name}.npy", np.float16, 2) for name in ("scales", "weights"))
         flat, shapes = map_array(folder / "context.npy", np.float16, 1), parameters()

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ncs.types import Matrix
 
 MAX_EPOCHS = 100  # over a small corpus
-WORDS_PER_COUNT = 20_000  # a corpus of so many words raises the least count by one, up to `min_count`
+WORDS_PER_COUNT = 20_000  # the least count is the number of words / WORDS_PER_COUNT, at most `min_count`
 RATE_SHARES = (1, 0.2, 0.04)  # of the configured learning rate, to try after "Encountered NaN"
 MODELS = 2
 TEXT, WORDS = "../text.txt", "../words.txt"

@@ -97,7 +97,7 @@ class Tower:
 
 
 def token_counts(rows: Sequence[Sequence[int]], tokens: int) -> Any:
-    """CSR [rows, tokens] of float32: how often each of the ids 1 .. tokens stands in each row."""
+    """The counts of the ids 1 .. tokens in each row, CSR [rows, tokens] of float32."""
     from scipy.sparse import csr_matrix
 
     bounds = offsets_of(np.array([len(row) for row in rows], np.int64))
@@ -108,7 +108,7 @@ def token_counts(rows: Sequence[Sequence[int]], tokens: int) -> Any:
 
 
 def tokens_of_words(tower: Tower, vocabulary: Vocabulary) -> Any:
-    """CSR [words of a vocabulary, tokens of the tower]: how often each token stands in each word."""
+    """The counts of the tower's tokens in each word of a vocabulary, CSR [words, tokens]."""
     return token_counts([tower.tokens.ids([word]) for word in vocabulary], len(tower.tokens))
 
 

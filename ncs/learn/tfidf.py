@@ -78,7 +78,7 @@ def inverse_document_frequency(words: WordTable) -> NDArray[np.float32]:
 
 
 def term_counts(words: WordTable, start: int, stop: int, fields: Sequence[Field] = NCS_FIELDS) -> Any:
-    """Documents x words, scipy CSR of float32: how often each word stands in these fields of rows start..stop."""
+    """The counts of words in these fields of rows start..stop, CSR [documents, words] of float32."""
     from scipy.sparse import csr_matrix
 
     ids, offsets = words.select(fields, start, stop)

@@ -39,7 +39,7 @@ FIELD_WEIGHTS: Mapping[Field, float] = {**dict.fromkeys(FIELDS, 1), "name": 3, "
 """Heads are trained with these; they do not depend on the ranker bm25."""
 READ: tuple[Field, ...] = tuple(field for field in FIELDS if FIELD_WEIGHTS[field] > 0)
 SAMPLE = 2_048
-"""Functions whose mean and deviation stand for those of all."""
+"""Functions sampled for mean and deviation."""
 NAMES = {"query": "query", "code": "code", "query_weights": "asked", "code_weights": "counted"}
 """Array -> its file."""
 SETTINGS = ("power", "half", "same")

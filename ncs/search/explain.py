@@ -258,11 +258,11 @@ def rescale(parts: Scores, total: float) -> Scores:
 
 
 MIN_WIDTH, MIN_WORD, MIN_FIELDS = 40, 8, 18
-"""Minimum columns of a line, of a word, and of fields beside the numbers of a word, which else get their own line."""
+"""Minimum columns of a line, of a word, and of fields on the line of their word."""
 NAMES = 5
 """Number of shared names shown."""
 LEAST = 0.005
-"""The share from which on a word of public code is shown."""
+"""Least share of a word shown of the general head."""
 ABOUT = {"similarity": "alike", "idf": "idf"}
 _FILLER = "\0"
 

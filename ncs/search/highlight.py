@@ -180,12 +180,12 @@ def message_lines(code: str, message: str) -> list[int]:
     triples, starts = set(zip(words, words[1:], words[2:], strict=False)), line_starts(code)
     found: dict[int, int] = {}
     for match in _STRINGS.finditer(code[:MAX_MARKED]):
-        said = literal_tokens(_VALUE.sub(" ", match[0][1:].removesuffix(match[0][0])))
+        literal = literal_tokens(_VALUE.sub(" ", match[0][1:].removesuffix(match[0][0])))
         following = iter(words)
-        whole = len(said) > 1 and all(word in following for word in said)
-        if whole or not triples.isdisjoint(zip(said, said[1:], said[2:], strict=False)):
+        is_whole = len(literal) > 1 and all(word in following for word in literal)
+        if is_whole or not triples.isdisjoint(zip(literal, literal[1:], literal[2:], strict=False)):
             line = bisect_right(starts, match.start()) - 1
-            found[line] = found.get(line, 0) + len(said)
+            found[line] = found.get(line, 0) + len(literal)
     return sorted(found, key=lambda line: (-found[line], line))
 
 

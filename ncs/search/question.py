@@ -69,7 +69,7 @@ PROSE = 0.5
 K3 = 2.0
 """The best of 1, 2 and 8 over eleven sets of long queries."""
 SPELLING = 0.5
-"""Weight of another spelling beside the query's own words."""
+"""Weight of another spelling, relative to the query's own words."""
 MAX_QUERY = 32 << 10
 """Most characters of a query; a post of Stack Overflow has at most 30,000."""
 SHORTEST_PART, FEWEST = 3, 2

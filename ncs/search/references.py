@@ -197,10 +197,10 @@ class NameSearch:
         """The definitions whose scopes and folders fit the qualifiers best (`_fit`)."""
         if not name.qualifiers or not len(rows):
             return rows
-        asked = [folded(each) for each in name.qualifiers]
+        qualifiers = [folded(each) for each in name.qualifiers]
         declares = np.isin(rows, self._facts.definitions.declaring(name.name)[0]).tolist()
         places = zip(self._documents.locations(rows.tolist()), declares, strict=True)
-        fits = np.array([_fit(location, asked, declares=own) for location, own in places])
+        fits = np.array([_fit(location, qualifiers, declares=own) for location, own in places])
         best: Rows = rows[(fits == fits.max()) & (fits > 0)]
         return best
 
@@ -391,15 +391,15 @@ def _plain(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def _fit(location: Location, asked: Sequence[str], *, declares: bool) -> int:
-    """1 if folders and scopes of a definition contain the qualifiers `asked` (folded) in order, 2 if also its innermost
-    scope is the last of them, else 0. declares: whether the document is itself the scope."""
+def _fit(location: Location, qualifiers: Sequence[str], *, declares: bool) -> int:
+    """1 if folders and scopes of a definition contain the folded qualifiers in order, 2 if also its innermost scope is
+    the last of them, else 0. declares: whether the document is itself the scope."""
     folders = location.path.rpartition(".")[0].split("/")
     scopes = location.qualified_name.split(".")[: None if declares else -1]
     parts = iter([folded(each) for each in (location.repository, *folders, *scopes)])
-    if not all(each in parts for each in asked):
+    if not all(each in parts for each in qualifiers):
         return 0
-    return 2 if scopes and folded(scopes[-1]) == asked[-1] else 1
+    return 2 if scopes and folded(scopes[-1]) == qualifiers[-1] else 1
 
 
 def _declaration(document: Document, name: str) -> Document:

@@ -346,13 +346,13 @@ def verbatim(
     if not known.any() or not pairs:
         return result
     first, second = np.array(pairs).T
-    asked = ids[first] * n + ids[second]
-    said, offsets = table.select_rows(("literals",), rows)
+    keys = ids[first] * n + ids[second]
+    literals, offsets = table.select_rows(("literals",), rows)
     owners = np.repeat(np.arange(len(rows)), np.diff(offsets))
-    adjacent = np.where(owners[1:] == owners[:-1], said[:-1].astype(np.int64) * n + said[1:], -2)
-    at = np.flatnonzero(are_in(adjacent, asked))
+    adjacent = np.where(owners[1:] == owners[:-1], literals[:-1].astype(np.int64) * n + literals[1:], -2)
+    at = np.flatnonzero(are_in(adjacent, keys))
     for owner in distinct(owners[at]).tolist():
-        found = are_in(asked, adjacent[at[owners[at] == owner]])
+        found = are_in(keys, adjacent[at[owners[at] == owner]])
         starts, ends = first[found], second[found]
         chained = are_in(ends, starts) | are_in(starts, ends)  # three words in a row
         shares = [known[distinct(np.append(starts[run], ends[run]))].sum() / known.sum() for run in (..., chained)]
@@ -377,7 +377,7 @@ USUAL, SHORTER = 90, 0.25
 """A function of n words, fewer than USUAL, has (n / USUAL)**SHORTER of its score inside one project. .2 and .3 are no
 better."""
 UNFINISHED = 0.5
-"""The factor of such a body that says it is not implemented."""
+"""The factor of a thin body that is not implemented."""
 IN_BODY: tuple[Field, ...] = ("calls", "enums", "literals", "identifiers")
 _PHRASES = "not implemented error, not implemented exception, unsupported operation exception, unimplemented"
 _NOT_IMPLEMENTED = tuple(stem_all(words.split()) for words in _PHRASES.split(", "))

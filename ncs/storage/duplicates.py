@@ -86,7 +86,7 @@ class NearDuplicates:
         return others
 
     def is_sound(self, documents: int) -> bool:
-        """Whether all values are rows of a segment of so many documents."""
+        """Whether all values are rows of a segment of this number of documents."""
         return are_below(self.clusters, documents, ALONE) and are_below(self.members, documents)
 
     def save(self, folder: Path) -> None:

@@ -155,7 +155,7 @@ def glob_filter(globs: Sequence[str], *, several: bool = False) -> LocationFilte
 
 
 def _alternatives(glob: str) -> list[str]:
-    """The globs that one with braces stands for."""
+    """The globs that one with braces expands to."""
     parts = re.split(r"\{([^{}]*)\}", re.sub(r"^(!?)\./", r"\1/", glob))
     options = [part.split(",") if at % 2 else [part] for at, part in enumerate(parts)]
     if math.prod(map(len, options)) > MAX_ALTERNATIVES:

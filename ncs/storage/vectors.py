@@ -34,7 +34,7 @@ EXACT = 300_000
 LEAST = 1_000
 """Below this many vectors the search is always exact: faiss trains 16 centroids on 39 vectors each."""
 FEW = 10_000
-"""If a filter leaves at most so many rows, all are compared."""
+"""Up to this number of allowed rows all are compared."""
 CANDIDATES, PER_HIT = 600, 4
 """Candidates of the fast scan that are compared in float16: a minimum, and per hit."""
 PROBED, LEAST_PROBED = 8, 16
@@ -49,7 +49,7 @@ VECTORS, EMPTY, INFO, IVF_PQ = "vectors.npy", "empty.npy", "vectors.json", "ivf_
 
 
 def choose_kind(choice: str, rows: int) -> Kind:
-    """The kind of index for so many vectors; BadInput for an unknown choice.
+    """The kind of index for this number of vectors; BadInput for an unknown choice.
 
     >>> choose_kind("auto", 300_000), choose_kind("auto", 300_001), choose_kind("pq", 10_000), choose_kind("pq", 10)
     ('exact', 'pq', 'pq', 'exact')

@@ -27,7 +27,7 @@ _NO_DECLARATION = frozenset(
     b"if elif else unless while until for foreach switch case when match return with assert import from yield print "
     b"echo throw raise del await goto class def function func fun fn try except finally catch".split()
 )
-"""First words of statements that declare nothing, or a document of its own."""
+"""First words of statements without declarations, or that are documents themselves."""
 _VISIBLE = b"export declare default pub public private fileprivate internal opaque".split()
 _TYPES = b"type typealias newtype".split()
 _NAMED = frozenset([*_VISIBLE, *_TYPES, b"using", b"typedef", b"define", b"#"])

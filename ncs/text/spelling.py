@@ -12,7 +12,7 @@ class WordList(list[str]):
     def __init__(self, words: Iterable[str]) -> None:
         super().__init__(words)
         self.within = lru_cache(1_000)(self._within)  # a query needs the neighbors of a word several times
-        """(Edits, id) of every word within so many edits of a word, in no order."""
+        """(distance, id) of every word within this number of edits, in no order."""
 
     def _within(self, word: str, edits: int) -> list[tuple[int, int]]:
         from rapidfuzz import process
