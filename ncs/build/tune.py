@@ -104,7 +104,7 @@ def _loss(at: Scores, examples: Sequence[Example]) -> tuple[float, Scores]:
     """The mean loss without the penalty, and its slope."""
     total, slope = 0.0, np.zeros(len(at))
     for example in examples:
-        scores = example.signals @ at
+        scores = example.signals @ at  # [n]
         chances = np.exp(scores - scores.max())
         right = chances[example.right]
         total += float(np.log(chances.sum()) - np.log(max(right.sum(), 1e-300)))

@@ -139,7 +139,7 @@ class Locator:
         signals = {name: WEIGHTS[name] * value for name, value in values.items()}
         total = sum(signals.values(), np.zeros(len(self.places)))
         rows = np.flatnonzero(code)
-        firsts = np.full(len(self.places), -1)
+        firsts = np.full(len(self.places), -1)  # [n_files]: the first row of each
         firsts[self._files[rows][::-1]] = rows[::-1]
         here = np.flatnonzero((firsts >= 0) & (total > 0))
         role = roles.roles_of(firsts[here])

@@ -122,7 +122,7 @@ class NameSearch:
 
     def __init__(self, snapshot: Snapshot, facts: DocumentFacts, documents: Documents, postings: Postings) -> None:
         self._facts, self._documents, self._postings = facts, documents, postings
-        self._locator = locator_of(snapshot)
+        self._live_mask, self._locator = snapshot.live, locator_of(snapshot)
 
     def parse(self, text: str, path: str | None = None) -> Name:
         """Parse `NAME`, `Owner.NAME` or `FILE::NAME`; path: the file, if not in the text. Raises BadInput.
@@ -295,7 +295,7 @@ class NameSearch:
         return [own for own in self._own_names(defining) if folded(own) == folded(name)] or [name]
 
     def _live(self, rows: Rows, allowed: Mask | None = None) -> Rows:
-        mask = both(self._documents.mask(Filters()), allowed)
+        mask = both(self._live_mask, allowed)
         return rows if mask is None else rows[mask[rows]]
 
     def _with_words(self, name: str) -> Rows:

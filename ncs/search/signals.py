@@ -95,8 +95,8 @@ def _logistic(x: float) -> float:
 def agree(uses: Uses | NameUses, repositories: NDArray[np.int32], rows: Rows, weights: Scores) -> Consensus:
     """The consensus of the first POOL rows, best first; none if all weights (not negative) are 0."""
     rows, weights, repositories = rows[:POOL], weights[:POOL], repositories[:POOL]
-    ids, lengths = uses.of(rows)
-    names = distinct(ids.astype(np.int64))
+    ids, lengths = uses.of(rows)  # [m], [len(rows)]
+    names = distinct(ids.astype(np.int64))  # [names]
     if not len(names) or not weights.any():
         return Consensus(np.zeros(0, np.int64), np.zeros(0), 0.0, 0.0)
     numbers = np.searchsorted(names, ids)
@@ -184,7 +184,7 @@ def name_overlap(
     precision = np.diff(np.searchsorted(shared, offsets)) / np.maximum(np.diff(offsets), 1)
     ids, offsets = table.select_rows(("name", "scope"), rows)
     shared, terms = _find_terms(stems, ids, idf)
-    has = np.zeros((len(rows), len(idf)))
+    has = np.zeros((len(rows), len(idf)))  # [rows, terms]
     has[np.searchsorted(offsets, shared, side="right") - 1, terms] = 1
     recall = np.minimum(has @ np.array(list(idf.values())) / total, 1.0)
     result: Scores = recall**2 * precision
@@ -309,7 +309,7 @@ def proximity(table: WordReader, stems: Stems, rows: Rows, words: Sequence[str],
     ids, offsets = table.select_rows(NEAR_FIELDS, rows[:DEPTH])
     at, term = _find_terms(stems, ids, terms)
     owners = np.searchsorted(offsets, at, side="right") - 1
-    near = np.zeros((min(len(rows), DEPTH), len(terms), len(terms)), np.bool_)
+    near = np.zeros((min(len(rows), DEPTH), len(terms), len(terms)), np.bool_)  # [rows, terms, terms]
     for step in range(1, WINDOW + 1):  # near: fewer than WINDOW words in between
         close = (at[step:] - at[:-step] <= WINDOW) & (owners[step:] == owners[:-step])
         near[owners[step:][close], term[step:][close], term[:-step][close]] = True
@@ -337,18 +337,18 @@ def verbatim(
     the message between two adjacent words of a literal. in_pairs: two in a row count if they are MOSTLY of the message.
     """
     result, words, weights = np.zeros(len(rows)), words[:MAX_MESSAGE], weights[:MAX_MESSAGE]
-    ids, n = table.vocabulary.ids_of(list(words)).astype(np.int64), len(table.vocabulary)
-    known = np.where(ids >= 0, weights, 0.0)
+    ids, n = table.vocabulary.ids_of(list(words)).astype(np.int64), len(table.vocabulary)  # [words]
+    known = np.where(ids >= 0, weights, 0.0)  # [words]
     pairs = [(at, at + step) for step in range(1, VALUE + 2) for at in range(len(ids) - step)]
     pairs = [(first, second) for first, second in pairs if ids[first] >= 0 and ids[second] >= 0]
     passed = np.cumsum(np.array(weights) > 0)
     pairs = [(first, second) for first, second in pairs if passed[second - 1] - passed[first] <= value]
     if not known.any() or not pairs:
         return result
-    first, second = np.array(pairs).T
+    first, second = np.array(pairs).T  # [pairs] each
     keys = ids[first] * n + ids[second]
-    literals, offsets = table.select_rows(("literals",), rows)
-    owners = np.repeat(np.arange(len(rows)), np.diff(offsets))
+    literals, offsets = table.select_rows(("literals",), rows)  # [m], [len(rows) + 1]
+    owners = np.repeat(np.arange(len(rows)), np.diff(offsets))  # [m]
     adjacent = np.where(owners[1:] == owners[:-1], literals[:-1].astype(np.int64) * n + literals[1:], -2)
     at = np.flatnonzero(are_in(adjacent, keys))
     for owner in distinct(owners[at]).tolist():
