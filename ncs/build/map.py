@@ -24,12 +24,8 @@ from ncs.types import Matrix
 FOLDER = "map"
 VECTORS = "ncs_centred"
 """The ranker whose vectors are mapped."""
-MOST = 20_000
-"""Default number of points."""
-NEAREST = 5
-"""Nearest points that place a document that is not a point itself."""
-SIDE = 65_535
-"""Places are whole numbers from 0 to this."""
+MOST, NEAREST, SIDE = 20_000, 5, 65_535
+"""Default number of points; points that place another document by their median; largest coordinate."""
 COMPONENTS, PERPLEXITY, LEAST = 50, 30.0, 5
 
 

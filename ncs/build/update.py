@@ -40,10 +40,8 @@ MAX_SEGMENTS = 8
 """Segments at which an update merges all but the first."""
 WRITTEN, OVERTAKEN, BUILD_DUE = "written", "overtaken", "build due"
 """Outcomes of an update: a new segment; another process committed first; too much changed."""
-SECONDS = 1.0
-"""Time for comparing the files before a query."""
-MOST_CHANGED, MOST_BYTES = 50, 1 << 20
-"""Files that an update before a query reads, and their bytes."""
+SECONDS, MOST_CHANGED, MOST_BYTES = 1.0, 50, 1 << 20
+"""Before a query: seconds for comparing files; most changed files, and their bytes, that are updated."""
 
 
 def update(

@@ -20,10 +20,8 @@ Say = Callable[[str], None]
 Place = tuple[str, int, int]
 """A watched path with its device and inode; a replaced path must be watched again."""
 
-QUIET, MAX_SERIES = 100, 800
-"""Milliseconds without an edit after which a series ends, and the longest series."""
-INTERVAL = 500
-"""Milliseconds between checks whether a root was replaced."""
+QUIET, MAX_SERIES, INTERVAL = 100, 800, 500
+"""Milliseconds: without an edit until a series ends, of the longest series, between checks for replaced roots."""
 RETRY, MAX_RETRY = 2.0, 300.0
 """Seconds until a failed update is retried, doubled each time up to MAX_RETRY."""
 

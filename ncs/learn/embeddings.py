@@ -33,10 +33,8 @@ DRIFT, GROWTH = 0.02, 1.5
 """Training is due if the share of words without a vector rises, or the number of documents grows, by more."""
 LEAST_DOCUMENTS = 5
 """Fewest documents of a word to compare: the words of a single document have the same vector."""
-PAIRS, CHANCE = 10_000, 0.99
-"""Random pairs of words, and the quantile of their similarities that a neighbor must exceed."""
-ROUNDING = 0.001
-"""Smaller cosines are rounding errors, which differ between processors."""
+PAIRS, CHANCE, ROUNDING = 10_000, 0.99, 0.001
+"""A neighbor's cosine exceeds the quantile CHANCE of PAIRS random pairs of words, and ROUNDING."""
 
 
 def choose(

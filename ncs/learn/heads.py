@@ -38,10 +38,8 @@ FORMAT = 2
 NAME = "head"
 """Folder of a head in a training run, and in the ranker's own folder."""
 TRANSLATION = "translation"
-BATCH = 16
-"""Texts that a sequence encoder reads at a time; 64 leave the cache, and take a third longer."""
-PROBE = 8
-"""Tokens encoded to check a head."""
+BATCH, PROBE = 16, 8
+"""Texts that a sequence encoder reads at a time (64 leave the cache), and tokens encoded to check a head."""
 LOW = np.float32(np.finfo(np.float32).min)
 
 

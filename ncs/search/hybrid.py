@@ -81,12 +81,8 @@ if TYPE_CHECKING:
     from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask, Rows, Scores
 
-DEPTH = 500
-"""Documents retrieved by each part."""
-CANDIDATES = 200
-"""Candidates whose signals are computed."""
-SECTIONS = 50
-"""Sections of prose among them; beside code they are retrieved by words only."""
+DEPTH, CANDIDATES, SECTIONS = 500, 200, 50
+"""Documents retrieved by each part; candidates of code and of sections of prose whose signals are computed."""
 PLACE = 3
 """The rank of a section that answers the question (`_answer`)."""
 ANSWERS, NEAR, FEW = 0.5, 0.6, 5

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from ncs.storage.snapshot import Snapshot
 
 COLUMNS = ("repository", "path", "place")
-MAX_BYTES = 16 << 20
-"""Larger files are not searched."""
-MAX_COMPARED = 100
-"""Most places with the same first line that are compared as a whole."""
+MAX_BYTES, MAX_COMPARED = 16 << 20, 100
+"""Most bytes of a file, and places with the same first line that are compared as a whole."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def lines_with(code: str, phrases: Sequence[str]) -> list[int]:
 
 
 class PhraseSearch:
-    """The phrases of one query in the documents of an index, each of which is read once."""
+    """The phrases of a query in the documents of an index; each document is read once."""
 
     def __init__(self, phrases: Sequence[str], snapshot: Snapshot) -> None:
         self._phrases, self._snapshot = phrases, snapshot
@@ -62,7 +62,7 @@ class PhraseSearch:
         self._shares: dict[int, float] = {}
 
     def shares(self, rows: Rows) -> Scores:
-        """The share of the phrases that each row has, [len(rows)]."""
+        """The share of the phrases in each row, [len(rows)]."""
         if not self._phrases:
             return np.zeros(len(rows))
         if unread := [row for row in rows.tolist() if row not in self._shares]:

@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask, Rows
 
-MAX_REGEXP = 1_000
-"""Most characters of an expression."""
-ROWS = 100_000
-"""Documents per task, which has PARSE_SECONDS."""
+MAX_REGEXP, ROWS = 1_000, 100_000
+"""Most characters of an expression, and documents per task of PARSE_SECONDS."""
 TEXTS, TEXT = 20, 200
 """Most matching texts of a document, and their characters."""
 LIMITS = "this regular expression cannot be matched", "write a simpler one, or filter by language or path"

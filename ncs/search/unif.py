@@ -41,10 +41,8 @@ if TYPE_CHECKING:
 
 MEAN, LENGTH = "mean.npy", "length.json"
 """The mean vector of all documents, and the mean length of functions for a head with a translation."""
-TRANSLATED = 1_000
-"""Hits by vectors that a head with a translation rescores word by word."""
-SAMPLE = 2_048
-"""Documents sampled for mean and covariance."""
+TRANSLATED, SAMPLE = 1_000, 2_048
+"""Hits by vectors that a head with a translation rescores, and documents sampled for mean and covariance."""
 
 
 @dataclass(frozen=True, slots=True)

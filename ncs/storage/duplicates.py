@@ -32,10 +32,8 @@ if TYPE_CHECKING:
 Hashes = NDArray[np.uint64]
 
 FILE, MEMBERS = "near_duplicates.npy", "near_duplicates.members.npy"
-ALIKE = 0.8
-"""Jaccard similarity from which on two functions are near duplicates."""
-LEAST = 20
-"""Fewest words: `min` and `max` differ in an operator, which is not a word."""
+ALIKE, LEAST = 0.8, 20
+"""Least Jaccard similarity and fewest words of near duplicates: `min` and `max` differ in an operator, no word."""
 CODE: tuple[Field, ...] = tuple(field for field in FIELDS if field not in ("scope", "doc", "comments", "path"))
 BANDS, WIDTH = 12, 5
 """Functions with similarity .8 share a band with probability .99, with .5 with .32."""

@@ -26,13 +26,10 @@ if TYPE_CHECKING:
 USES, DEFINITIONS, DECLARED = "uses", "definitions", "declared"
 """Folders of a segment."""
 USED: tuple[Field, ...] = ("calls", "types", "enums")
-LONGEST = 80  # characters; longer names are generated
-SHORT = 3
-"""Shorter names are not matched as prefixes."""
-FOLDED_NAMES = 1 << 14
-"""Size of the cache of folded names."""
-MOST = 2_000
-"""Most definitions of one name that are compared."""
+LONGEST, SHORT = 80, 3
+"""Letters of the longest stored name, longer ones are generated; and of the longest not matched as a prefix."""
+FOLDED_NAMES, MOST = 1 << 14, 2_000
+"""Size of the cache of folded names, and most definitions of one name that are compared."""
 
 EXACT, FOLDED, PREFIX = 1.0, 0.8, 0.4
 """Score of a match: same spelling; same but for case and underscores; prefix of a longer name."""

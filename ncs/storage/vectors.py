@@ -29,22 +29,17 @@ Scores = NDArray[np.float32]
 
 Kind = Literal["exact", "pq"]
 Choice = Literal["auto", "exact", "pq"]
-EXACT = 300_000
-"""Up to this many vectors "auto" searches exactly."""
-LEAST = 1_000
-"""Below this many vectors the search is always exact: faiss trains 16 centroids on 39 vectors each."""
-FEW = 10_000
-"""Up to this number of allowed rows all are compared."""
+EXACT, LEAST, FEW = 300_000, 1_000, 10_000
+"""The search is exact up to EXACT vectors by "auto", below LEAST always (faiss needs 39 vectors for each of 16
+centroids), and for at most FEW allowed rows."""
 CANDIDATES, PER_HIT = 600, 4
 """Candidates of the fast scan that are compared in float16: a minimum, and per hit."""
 PROBED, LEAST_PROBED = 8, 16
 """One in PROBED lists is scanned, at least LEAST_PROBED; twice as many for more than DEEP hits."""
 DEEP = 40
-TRAINING = 40
-"""Training vectors per list; faiss requires 39."""
+TRAINING, ROUNDING = 40, 1e-5
+"""Training vectors per list (faiss requires 39); bound on the rounding error of inner products of unit vectors."""
 CHUNK = 1 << 16
-ROUNDING = 1e-5
-"""Bound on the rounding error of a float32 inner product of unit vectors."""
 VECTORS, EMPTY, INFO, IVF_PQ = "vectors.npy", "empty.npy", "vectors.json", "ivf_pq.faiss"
 
 

@@ -17,10 +17,8 @@ from ncs.errors import reading
 from ncs.files import SMALL_BYTES, map_array, open_regular, save_array
 
 NEWLINE = ord("\n")
-CACHED = 1_000
-"""Size of the cache of lookups."""
-SEARCHED = 200
-"""A lookup in the file costs as much as reading this number of words."""
+CACHED, SEARCHED = 1_000, 200
+"""Size of the cache of lookups; a lookup in the file costs as much as reading SEARCHED words."""
 
 
 class Vocabulary:
