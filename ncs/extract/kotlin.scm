@@ -14,6 +14,8 @@
   (#any-of? @_test "Test" "ParameterizedTest" "RepeatedTest" "TestFactory" "TestTemplate"))
 ((annotation (constructor_invocation (user_type (identifier) @_test .))) @test.member
   (#any-of? @_test "Test" "ParameterizedTest" "RepeatedTest" "TestFactory" "TestTemplate"))
+((delegation_specifier (constructor_invocation (user_type (identifier) @_test .))) @test.member
+  (#match? @_test "^(String|Fun|Describe|Behavior|Should|Free|Word|Feature|Expect|Annotation)Spec$"))
 
 (call_expression . (identifier) @calls)
 (call_expression . (navigation_expression (identifier) @calls .))

@@ -18,10 +18,10 @@
 (class_declaration name: (user_type) @scope.name) @scope
 
 ((inheritance_specifier inherits_from: (_) @_test) @test.member
-  (#match? @_test "^(XCTest[.])?XCTestCase$"))
+  (#match? @_test "(TestCase|QuickSpec|AsyncSpec)$"))
 ((attribute . (_) @_test) @test.member
   (#eq? @_test "Suite"))
-((function_declaration (modifiers (attribute . (_) @_test))) @test
+((function_declaration (modifiers (attribute . (_) @_test))) @test.member
   (#eq? @_test "Test"))
 
 (call_expression . (simple_identifier) @calls)

@@ -74,7 +74,7 @@ _LETTERS_AND_CALLS = bytes(_CALL if c == ord("(") else _LETTERS[c] for c in rang
 _SEPARATED = [(bytes((tag,)), bytes((tag, 0x20))) for tag in range(_CALL, _OWN_NAME + 1)]
 _BLANK, _NO_BODY = b" \t\r\n\f\0", (b"...", b":", b"pass")
 """What comments and strings are blanked to, and the ends of functions that are only declared."""
-_TEST_ATTRIBUTES = frozenset(b"Fact Theory Test TestCase TestCaseSource TestMethod DataTestMethod".split())
+_TEST_ATTRIBUTE = re.compile(rb"\w*(?:Fact|Theory|Tests?|TestCase(?:Source)?|TestMethod)")
 """Of C# and PHP. A method may have a hundred attributes: another pattern for each would exceed MATCHES."""
 _SPACED_BRACKET = re.compile(rb" \(")
 _WORD = re.compile(rb"\w+")
@@ -205,7 +205,7 @@ def _tests(source: bytes, captures: Captures, scopes: Sequence[Scope], preambles
     """Where tests are: what is captured, and what it stands before; classes with tests as members; and by their names
     only where the file uses a library of tests."""
     spans = _spans(captures, "test") + (_spans(captures, "test.by_name") if "test.library" in captures else [])
-    attributes = [(a, b) for a, b in _spans(captures, "test.attribute") if source[a:b] in _TEST_ATTRIBUTES]
+    attributes = [(a, b) for a, b in _spans(captures, "test.attribute") if _TEST_ATTRIBUTE.fullmatch(source[a:b])]
     if members := _spans(captures, "test.member") + attributes:
         classes = [((start, end), True) for start, end, kind, _ in scopes if kind == CLASS]
         around: list[Span] = []

@@ -37,7 +37,10 @@ SOURCE, TEST, EXAMPLE, ASIDE, SETTINGS = range(5)
 """Roles of a file: the product; tests; examples and benchmarks; stubs, vendored and generated code, prose about
 releases; configuration, read as text (ncs.extract.text_files)."""
 
-_OF_TESTS = "test tests testing spec specs androidtest __tests__ testdata fixtures mocks __mocks__"
+_OF_TESTS = """
+test tests testing spec specs __tests__ testdata fixtures mocks __mocks__ testutil testutils test_util test_utils
+test_helpers testfixtures androidtest commontest jvmtest
+"""
 _OF_EXAMPLES = "example examples sample samples demo demos benchmark benchmarks bench docs tutorial tutorials"
 _OF_OTHERS = "vendor vendored third_party thirdparty generated node_modules"
 _FOLDERS: Mapping[str, int] = {
@@ -92,7 +95,8 @@ def role(path: str) -> int:
     if extension == "pyi" or _ASIDE_FILE.search(bare):
         return ASIDE
     own = SETTINGS if is_configuration(path) else SOURCE
-    best = max((own, *(_FOLDERS.get(folder.lower(), SOURCE) for folder in folders)), key=_WEIGHT.__getitem__)
+    of_folders = (TEST if each.endswith(("Tests", ".Test")) else _FOLDERS.get(each.lower(), SOURCE) for each in folders)
+    best = max((own, *of_folders), key=_WEIGHT.__getitem__)
     return SOURCE if prose and best == EXAMPLE else best
 
 

@@ -32,16 +32,21 @@ CASES = [
         "kotlin",
         "class Checks {\n val a = 1\n @Test fun opens() {}\n @org.junit.Test fun closes() {}\n fun help() {}\n}\n"
         'class More {\n val a = 1\n @ParameterizedTest(name = "x") fun opensAll() {}\n}\n'
+        'class Words : StringSpec({\n "opens" { f() }\n fun helpWords() { f() }\n})\n'
+        "class Fun : io.kotest.core.spec.style.FunSpec() {\n val a = 1\n fun helpFun() {}\n}\n"
+        "class Plan : ApiSpec() {\n val a = 1\n fun spec() {}\n}\n"
         "class Product {\n val a = 1\n @Inject fun test() {}\n fun testConnection() {}\n}",
-        "Checks opens closes help More opensAll",
+        "Checks opens closes help More opensAll Words helpWords Fun helpFun",
     ),
     (
         "csharp",
         "class A { int n; [Fact] public void Opens() {} void Help() {} }\n"
         "class B { int n; [Theory, InlineData(1)] void Closes(int a) {} }\n"
         "class C { int n; [NUnit.Framework.Test] void Shuts() {} }\n"
-        "class D { int n; [Obsolete] void Test() {} void TestConnection() {} }",
-        "A Opens Help B Closes C Shuts",
+        "class D { int n; [Obsolete] void Test() {} void TestConnection() {} }\n"
+        "class E { int n; [SkippableFact] void Locks() {} }\nclass F { int n; [WpfTheory] void Rings() {} }\n"
+        "class G { int n; [Latest] void Fastest() {} [Artifact, TestRole] void Build() {} }",
+        "A Opens Help B Closes C Shuts E Locks F Rings",
     ),
     (
         "scala",
@@ -97,8 +102,11 @@ CASES = [
         "swift",
         "final class A: XCTestCase { let a = 1; func testOpens() {} ; func help() {} }\n"
         "@Suite struct B { let a = 1; func shuts() {} }\n@Test func closes() {}\n"
+        "struct C { let a = 1; @Test func locks() {} \n func helpLocks() {} }\n"
+        "class D: Quick.QuickSpec { let a = 1; override class func spec() { describe() } }\n"
+        "class E: BaseTestCase { let a = 1; func testRings() {} }\n"
         "struct P { let a = 1; @objc func test() {} ; func testConnection() {} }",
-        "A testOpens help B shuts closes",
+        "A testOpens help B shuts closes C locks helpLocks D spec E testRings",
     ),
     (
         "cpp",
