@@ -97,16 +97,19 @@ def _both_ways(pairs: str) -> dict[str, tuple[str, ...]]:
 
 
 _SHORT_FORMS = """
-addr address, arg argument, args arguments, attr attribute, auth authentication, auth authorization, buf buffer, calc
-calculate, cfg config, cfg configuration, cmd command, cond condition, config configuration, conn connection, ctx
-context, cur current, db database, decl declaration, del delete, dest destination, dev development, dict dictionary,
-dir directory, dst destination, elem element, env environment, err error, exec execute, expr expression, fmt format,
-fn function, func function, gen generate, hdr header, idx index, impl implementation, info information, init
-initialize, lib library, loc location, max maximum, mem memory, min minimum, msg message, num number, obj object, opt
-option, param parameter, pkg package, pos position, pred predicate, prev previous, proc process, prop property, ptr
-pointer, pwd password, ref reference, regex expression, repo repository, req request, res response, resp response, ret
-return, sec second, sep separator, spec specification, src source, stmt statement, str string, sync synchronize, temp
-temporary, tmp temporary, util utility, var variable
+addr address, arg argument, args arguments, async asynchronous, attr attribute, attrs attributes, auth authentication,
+auth authorization, avg average, btn button, buf buffer, calc calculate, cfg config, cfg configuration, cmd command,
+concat concatenate, cond condition, config configuration, conn connection, cred credential, creds credentials, ctor
+constructor, ctx context, cur current, db database, decl declaration, del delete, deps dependencies, desc description,
+desc descriptor, dest destination, dev development, dict dictionary, dir directory, dst destination, elem element, env
+environment, err error, eval evaluate, exec execute, expr expression, fmt format, fn function, func function, gen
+generate, hdr header, idx index, img image, impl implementation, info information, init initialize, iter iterator, lang
+language, lib library, loc location, max maximum, mem memory, mgr manager, min minimum, msg message, num number, obj
+object, opt option, param parameter, perm permission, pkg package, pos position, pred predicate, prev previous, proc
+process, prop property, ptr pointer, pwd password, rand random, recv receive, ref reference, regex expression, repo
+repository, req request, res response, resp response, ret return, sec second, sep separator, seq sequence, sig
+signature, spec specification, src source, stmt statement, str string, sync synchronize, tbl table, temp temporary, tmp
+temporary, util utility, var variable, ver version
 """
 SHORT_FORMS: Mapping[str, tuple[str, ...]] = _both_ways(_SHORT_FORMS)
 """Word -> its other forms: `env`, `environment`."""

@@ -178,6 +178,16 @@ def test_a_word_that_no_code_has_is_looked_for_in_names_that_join_it_to_another_
 
 @pytest.mark.parametrize(
     ("query", "words"),
+    [("cred", ("credential",)), ("credential", ("cred",)), ("desc", ("description", "descriptor")), ("credit", ())],
+)
+def test_abbreviations_and_what_they_abbreviate_find_each_other(query: str, words: tuple[str, ...]) -> None:
+    corpus = table("name: get credentials", "name: cred store", "doc: description", "types: descriptor")
+    postings = build(corpus, weights=dict.fromkeys(FIELDS, 1))
+    assert expand([query], postings, lambda: list(corpus.vocabulary)).words == words
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
     [
         ("lower case", ("lowercase",)),  # neighbors that the corpus writes as one word
         ("money in list", ()),  # a preposition is not joined to what follows it
