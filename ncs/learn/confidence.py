@@ -27,7 +27,8 @@ FEATURES = ("coverage", "evidence", "meaning", "name", "certain", "general", "sh
 """Features of a hit. idf and BM25 are divided by the idf of the rarest possible word; q: idf of the query.
 coverage: c^3 (1 - exp(-q / 3)), c: the share of q that the document has; evidence: 1 - exp(-BM25 / 2); meaning: cosine;
 name: the signal, unweighted; certain: maximum of the signals definition, verbatim and frame, 0 to 1; general: score by
-the general head beyond chance, at most 1; share: score / score of the best hit; lead: (score - next score) / score."""
+the general head beyond chance, at most 1; share: score / score of the best hit; lead: (score - next score) / score,
+for a lone hit c."""
 STRONG, LIKELY, WEAK = 0.6, 0.3, 0.1
 """Least probabilities of these likelihoods."""
 TUNED = "tuned.json"

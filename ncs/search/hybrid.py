@@ -567,7 +567,7 @@ def confidence_features(ranking: Ranking) -> Scores:
     for stem, impacts in ranking.impacts.items():
         coverage += (impacts > 0) * analysis.idf[stem] / total
         bm25 += impacts / rarest
-    scores, lead = np.array(ranking.scores), np.zeros(n)
+    scores, lead = np.array(ranking.scores), coverage * (n == 1)
     lead[:-1] = (scores[:-1] - scores[1:]) / np.maximum(scores[:-1], 1e-9)
     columns = [coverage**3 * (1 - np.exp(-total / rarest / 3)), 1 - np.exp(-bm25 / 2)]
     columns += [ranking.features[name] for name in ("meaning", "name", "certain")]

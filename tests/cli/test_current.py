@@ -59,6 +59,17 @@ def test_a_new_a_changed_and_a_removed_file_count_in_the_next_query(project: Pat
     assert "move_3" not in names(project, "move 3 thing", "-n", "40")[0]
 
 
+def test_the_only_function_with_the_words_of_a_question_is_no_weak_hit_though_no_other_stands_behind_it(
+    project: Path,
+) -> None:
+    (project / "lib" / "zap.py").write_text('def zap(it):\n    """Frobnicate a gizmo."""\n    return it.go()\n')
+    assert names(project, "frobnicate gizmo") == (["zap"], "")
+    only = ("-g", "zap.py", "--json")
+    some = invoke("query", "frobnicate paintings of a ship at sunset", *only, cwd=project).stdout
+    every = invoke("query", "frobnicate gizmo", *only, cwd=project).stdout
+    assert [json.loads(text)["hits"][0]["likelihood"] for text in (every, some)] == ["strong", ""]
+
+
 def test_the_files_are_compared_once_for_an_update_before_a_query(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
