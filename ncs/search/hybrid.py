@@ -438,7 +438,7 @@ class HybridRanker(Ranker):
         lengths = words.lengths(rows).sum(axis=1)
         factors = {
             "length": np.where(of_any_length, 1.0, signals.length_factors(lengths, inside, name)),
-            "role": np.where(of_any_role, 1.0, signals.role_factors(roles, intent.words, role)),
+            "role": np.where(of_any_role, 1.0, signals.role_factors(roles, analysis.text, intent.words, role)),
             "outline": np.where(outlines, 1 - (1 - settings.outline) * (1 - inside), 1.0),
             "body": signals.body_factors(thin & ~outlines, inside, directed, settings.body),
             "quality": signals.quality_factors(words, stems, rows, thin, settings.unfinished),

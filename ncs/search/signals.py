@@ -22,6 +22,7 @@ file signal, which over many projects would lift whole folders named like the qu
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -381,13 +382,14 @@ UNFINISHED = 0.5
 IN_BODY: tuple[Field, ...] = ("calls", "enums", "literals", "identifiers")
 _PHRASES = "not implemented error, not implemented exception, unsupported operation exception, unimplemented"
 _NOT_IMPLEMENTED = tuple(stem_all(words.split()) for words in _PHRASES.split(", "))
-_FORMATS = "yaml toml ini json xml css scss makefile dockerfile docker cmake gradle bazel terraform jenkinsfile jenkins"
+_FORMATS = "makefile dockerfile docker cmake gradle bazel terraform jenkinsfile jenkins css scss"
+_FILES = ".yaml .yml .toml .ini .json .xml"
 ASKS_FOR = {
     TEST: frozenset({"test", "tests", "testing", "tested", "mock", "mocks", "fixture", "spec", "assert", "unittest"}),
     EXAMPLE: frozenset({"example", "examples", "sample", "samples", "demo", "benchmark", "benchmarks", "tutorial"}),
     ASIDE: frozenset({"stub", "stubs", "generated", "vendor", "vendored", "compatibility"}),
-    # not `configuration` or `build`: code that reads a configuration is asked for in these words
-    SETTINGS: frozenset(f"{_FORMATS} stylesheet pipeline workflow deploy deployment".split()),
+    # not `configuration`, `build` or `json`: code that reads these is asked for in such words; `package.json` is a file
+    SETTINGS: frozenset(f"{_FORMATS} {_FILES} stylesheet pipeline workflow deploy deployment".split()),
 }
 """Role of a file -> query words that ask for it."""
 SECTION = 0.3
@@ -401,16 +403,19 @@ ASKS_FOR_PROSE = tuple(frozenset(words.split("+")) for words in (*_PROSE.split()
 ASKS_FOR_CHANGES = tuple(frozenset(words.split("+")) for words in ("changelog", "release+notes", "breaking+changes"))
 
 
-def role_factors(roles: NDArray[np.int8], words: Sequence[str], factor: float = ROLE) -> Scores:
-    """1 for the product and for roles that the query names, else the factor; [len(roles)].
+def role_factors(roles: NDArray[np.int8], text: str, words: Sequence[str], factor: float = ROLE) -> Scores:
+    """1 for the product and for roles that the query's words, or endings of files in it, name, else the factor.
 
-    >>> role_factors(np.array([0, 1, 2], np.int8), ["test", "client"]).tolist()
-    [1.0, 1.0, 0.5]
+    >>> roles = np.array([0, 1, 2, 4], np.int8)
+    >>> role_factors(roles, "a test client", ["test", "client"]).tolist()
+    [1.0, 1.0, 0.5, 0.5]
+    >>> role_factors(roles, "scripts in package.json", ["scripts", "package", "json"]).tolist()
+    [1.0, 0.5, 0.5, 1.0]
     """
     by_role = np.full(max(SOURCE, *ASKS_FOR) + 1, float(factor))
     by_role[SOURCE] = 1
     for role, triggers in ASKS_FOR.items():
-        if not triggers.isdisjoint(words):
+        if not triggers.isdisjoint([*words, *re.findall(r"\.[a-z]{2,4}\b", text)]):
             by_role[role] = 1
     return by_role[roles]
 
