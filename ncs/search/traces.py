@@ -41,6 +41,7 @@ _FRAME = re.compile(rf"""(?<![^{_NO_PATH}])([^{_NO_PATH}]{{1,300}}\.\w{{1,10}})(
 _NAMED = re.compile(r"\s*(?:at |#\d{1,4} +(?:0x[0-9a-f]{1,16} in )?)([\w.:+$`~<>]{3,300})(?:\[[\w, ]{1,100}\])? ?\(")
 _PACKAGE = re.compile(r"(?:^|[\s/])((?:\w{1,100}\.){1,30})[\w$]{1,200}\.[\w$<>]{1,200}\($")
 """Package, class and method before the file of a frame in Java; the package names the folders of the file."""
+_NAME = re.compile(r"\b[^\W\d]\w*")
 _PYTEST = re.compile(r"^E {3,}", re.MULTILINE)
 _INNERMOST_LAST = re.compile(rf"most recent call last|{_PYTEST.pattern}", re.MULTILINE)
 _NO_MESSAGE = re.compile(r"\s|#\d|Traceback|goroutine \d|stack (?:back)?trace|Thread |from |at ", re.IGNORECASE)
@@ -160,10 +161,12 @@ def _ends_alike(frame: Sequence[str], path: str) -> bool:
 def _function_of(frame: Frame, locations: Sequence[Location]) -> int | None:
     """The position of the frame's function; None if no location has its name or its line.
 
-    A function that the frame names is preferred to one around its line: lines move from release to release.
+    Lines move from release to release, names seldom do: what the frame's own line names, or the one before where that
+    names nothing, is preferred to what has its line, a function to its class.
     """
-    texts = frame.text.partition("\n")[2], frame.text
-    own, words = (set(re.findall(r"\w+", text)) for text in texts)
+    before, line = frame.text.split("\n")
+    own, words = set(_NAME.findall(line)) - {"at"}, set(_NAME.findall(frame.text))
+    own = own or (set() if _FRAME.search(before) else words)
 
     def fit(at: int) -> tuple[int, bool, bool, int]:
         location = locations[at]

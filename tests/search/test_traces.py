@@ -38,7 +38,8 @@ FILES = {
     "src/things/core.py": CORE,
     "tests/test_core.py": TEST,
     "src/Reader.java": "class Reader {\n  int read(Source s) {\n    return s.next();\n  }\n}\n",
-    "command.go": "package c\n\nfunc (c *Command) Execute() error {\n\treturn c.run()\n}\n",
+    "command.go": "package c\n\nfunc (c *Command) Execute() error {\n\treturn c.run()\n}\n\n"
+    "func (c *Command) run() error {\n\treturn nil\n}\n",
     "lib/router.js": "function next (req) {\n  return handle(req)\n}\n",
     "core/Logger.cs": "class Logger {\n  void Emit(Event e) {\n    sink.Emit(e);\n  }\n\n"
     "  Logger(Sink s) {\n    sink = s;\n  }\n}\n",
@@ -99,6 +100,7 @@ DOTNET = "System.Exception: full\r\n   at Logger.Emit(Event e) in C:\\build\\cor
         (PYTHON.replace("line 14, in main", "line 4, in main"), ["Opener.open_stream", "main"]),
         (JAVA.replace("Reader.java:3", "Reader.java:1"), ["Reader.read"]),
         (GO.replace("command.go:4", "command.go:1"), ["Command.Execute"]),
+        (GO.replace("command.go:4", "command.go:8"), ["Command.Execute"]),  # the line before has its name
         (DOTNET.replace("line 3", "line 90"), ["Logger.Emit"]),  # the constructor is nearer, and called like the class
     ],
 )
