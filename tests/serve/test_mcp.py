@@ -23,7 +23,7 @@ from ncs.serve.mcp.pages import TOKEN_BYTES, Line, Row, escape, fill
 from ncs.serve.mcp.projects import Projects, Settings
 from ncs.serve.mcp.server import _call, create_server
 from ncs.serve.mcp.tools import MIN_TOKENS, answer
-from tests import corpus
+from tests import corpus, gitrepo
 from tests.serve.agents import Reply, call
 
 KEYBOARD = "app/src/Keyboards.java"
@@ -45,6 +45,7 @@ def use(first):
     return first.twice()
 """
 LONG = "def count_everything(sheep):\n" + "".join(f"    total_{n} = sheep + {n}\n" for n in range(900))
+FRAME = 'Traceback\n  File "/x/tools/long.py", line 500, in count_everything\n'
 SEARCH: dict[str, object] = {"query": "hide soft keyboard"}
 CALLS: dict[str, tuple[str, dict[str, object]]] = {
     "search": ("search_code", SEARCH),
@@ -54,6 +55,8 @@ CALLS: dict[str, tuple[str, dict[str, object]]] = {
         {"query": "count file", "glob": ["*.py", "!docs/"], "language": "py", "no_tests": True, "regexp": "def "},
     ),
     "regexp": ("search_code", {"regexp": "total_89[0-9]"}),
+    "frame": ("search_code", {"query": FRAME}),
+    "small frame": ("search_code", {"query": FRAME, "max_tokens": MIN_TOKENS}),
     "page 1": ("search_code", {"query": "file", "k": 2}),
     "page 2": ("search_code", {"query": "file", "k": 2, "cursor": "2"}),
     "both pages": ("search_code", {"query": "file", "k": 4}),
@@ -461,6 +464,23 @@ def test_a_home_folder_is_not_indexed_and_the_remedy_names_root(
 def test_a_regular_expression_needs_no_query(session: Session) -> None:
     assert session["regexp"].places == ["tools/long.py:1"]
     assert session["regexp"].json["ranker"] == "regexp"
+
+
+@pytest.mark.parametrize(("name", "line"), [("regexp", 892), ("frame", 500), ("small frame", 500)])
+def test_a_frame_and_a_match_are_named_by_their_line_and_shown(session: Session, name: str, line: int) -> None:
+    assert session[name].text.startswith(f"1. tools/long.py:{line} count_everything (function 1-901")
+    assert f"\n{line}|     total_{line - 2} = sheep + {line - 2}\n" in session[name].text
+    assert session[name].json["hits"][0]["line"] == line
+
+
+def test_any_line_of_a_function_in_an_archive_leads_to_all_of_it(tmp_path: Path) -> None:
+    (tmp_path / "code.zip").write_bytes(gitrepo.zipped({"src/twice.py": TWICE}))
+    Index.build(tmp_path / "code.zip", tmp_path / ".ncs").close()
+    with closing(Projects(Settings(indexes=(tmp_path / ".ncs",)))) as projects:
+        (hit,) = answer(projects, None, "search_code", {"regexp": "return 1"}).structured["hits"]
+        path = hit["place"].rpartition(":")[0]
+        whole = answer(projects, None, "get_function", {"place": f"{path}:3"}).structured
+        assert whole["qualified_name"] == "First.twice"
 
 
 def test_weak_hits_are_one_line_each_but_the_first_and_likely_ones_have_code(session: Session) -> None:

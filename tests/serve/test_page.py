@@ -166,6 +166,14 @@ def test_hits_come_while_typing_with_the_words_marked_and_their_number_announced
     assert state_of(page)["q"] == "hiding the keyboard"
 
 
+def test_a_frame_of_a_stack_trace_is_named_by_its_line(tab: Window) -> None:
+    page = ask(tab, "at Keyboards.hideSoftKeyboard(Keyboards.java:13)")
+    first = page.locator("article.hit").first
+    assert first.locator(".path").inner_text() == "src/Keyboards.java:13 (11–14)"
+    assert first.locator(".row[data-n='13']").count() == 1
+    assert page.locator("article.hit").last.locator(".path").inner_text().count("(") == 0
+
+
 def test_an_answer_that_comes_too_late_is_given_up_and_never_shown(tab: Window) -> None:
     held: list[Route] = []
     failed: list[str] = []

@@ -30,7 +30,7 @@ MAX_PLACES = 2
 """Copies of a hit that are named."""
 WHOLE = 'Code of a hit, or all of it: get_function "path:line".'
 BRIEF = (
-    *("rank", "place", "end_line", "kind", "name", "qualified_name", "confidence", "likelihood"),
+    *("rank", "place", "line", "end_line", "kind", "name", "qualified_name", "confidence", "likelihood"),
     *("score", "match", "reasons", "project"),
 )
 """Keys of a hit that is shown by one line."""
@@ -58,13 +58,14 @@ class Line(NamedTuple):
 
 class Row(NamedTuple):
     """A hit to show: by a line, or by that and code. header: the line; data: its JSON, of which a hit without code has
-    BRIEF; code: lines that may be shown, out of `lines`.
+    BRIEF; code: lines that may be shown, out of `lines`; those from `at` on, where it would not be reached otherwise.
     """
 
     header: str
     data: Mapping[str, Any]
     code: Sequence[Line]
     lines: int
+    at: int = 0
 
     @property
     def brief(self) -> dict[str, Any]:
@@ -176,19 +177,22 @@ def row_of(hit: Mapping[str, Any], path: str, project: str, *, several: bool) ->
     prefix = f"[{escape(project)}] " if several else ""
     n_lines = code.count("\n") + 1 if code else 0
     shows_code = code and (hit.get("rank") == 1 or hit.get("confidence") is None or hit["confidence"] >= LIKELY)
-    return Row(prefix + _header(hit, path), data, _excerpt(hit) if shows_code else [], n_lines)
+    shown = _excerpt(hit) if shows_code else []
+    at = next((at for at, line in enumerate(shown) if line.number and int(line.number) == hit.get("line")), 0)
+    return Row(prefix + _header(hit, path), data, shown, n_lines, at)
 
 
 def _header(hit: Mapping[str, Any], path: str) -> str:
-    details = [hit["kind"]]
+    lines = f"{hit['start_line']}-{hit['end_line']}"
+    at, kind = (hit["line"], f"{hit['kind']} {lines}") if "line" in hit else (lines, hit["kind"])
+    details = [kind]
     if hit.get("likelihood"):
         details.append(hit["likelihood"])
     if "reverse" in hit:
         details.append(f"{hit['score']:.0%} similar")
     if copies := len(hit.get("copies", ())) + len(hit.get("near_copies", ())):
         details.append(f"{copies} more like it")
-    lines = f"{hit['start_line']}-{hit['end_line']}"
-    return escape(f"{path}:{lines} {shorten(hit['qualified_name'], MAX_NAME)} ({', '.join(details)})")
+    return escape(f"{path}:{at} {shorten(hit['qualified_name'], MAX_NAME)} ({', '.join(details)})")
 
 
 def _clean(value: Any) -> Any:
@@ -299,7 +303,8 @@ def _codes(rows: Sequence[Row], room: int) -> list[list[Line]]:
         if row.code:
             share = min(1.0, 2 / left) * room - row.size_beside_code
             left -= 1
-            for line in row.code:
+            reached = sum(line.size for line in row.code[: row.at + 1]) <= share
+            for line in row.code if reached else row.code[row.at :]:
                 share -= line.size
                 if share < 0:
                     break

@@ -63,8 +63,8 @@ def document_at(project: Project, index: Index | None, place: str) -> Document:
         rows = (index.documents.row_of(f"{name}:{line}") for name in names)
         if (row := next((row for row in rows if row is not None), None)) is not None:
             return index.documents.document(row)
-    file = inside(project, index, path)
     try:
+        file = inside(project, index, path)
         function = run_limited(function_at, file, line, path.as_posix())
     except BadInput:
         if index is not None and (enclosing := _enclosing_document(index, names, line)) is not None:
@@ -83,7 +83,7 @@ def _indexed_names(project: Project, index: Index, path: Path) -> list[str]:
 
 
 def _enclosing_document(index: Index, names: Sequence[str], line: int) -> Document | None:
-    """The innermost class or top-level code around a line of a file."""
+    """The innermost document around a line of a file."""
     files, places = index.documents.files()
     numbers = [number for number, (repository, of) in enumerate(places) if f"{repository}/{of}" in names]
     documents = index.documents.documents(np.flatnonzero(np.isin(files, numbers)).tolist())
