@@ -25,7 +25,7 @@ from ncs.search.highlight import (
 from ncs.search.locate_source import locator_of
 from ncs.search.phrases import lines_with
 from ncs.search.ranking import Ranking
-from ncs.search.traces import lines_of, read_trace
+from ncs.search.traces import Trace, lines_of, read_trace
 from ncs.storage.filters import Filters
 from ncs.storage.snapshot import FORMAT, PENDING
 from ncs.storage.trust import untrusted
@@ -36,6 +36,8 @@ from ncs.types import Document, Hit, Location
 Answer = Mapping[str, Any]
 IDENTITY = ("id", "repository", "path", "start_line", "end_line", "language", "kind", "name", "qualified_name")
 """The keys of every document."""
+OTHER = ("qualified_name", "kind", "start_line", "end_line")
+"""The keys of the other functions of a file."""
 
 
 def ask(
@@ -166,8 +168,8 @@ def similar_to(
 def locate(index: Index, report: str, k: int = 10, *, code: bool = False, **filters: Any) -> Answer:
     """`Index.locate` in the shape of `ask`; `ranker` is "locate".
 
-    A hit is the best function of a file, with reasons (sentences for people), signals (name -> part of the score) and
-    more (name and lines of the file's other functions).
+    A hit is the best function of a file, with reasons (sentences for people), signals (name -> part of the score),
+    more (name and lines of the file's other functions), and line where a frame of its stack trace is in it.
     """
     from ncs.search.locate import reasons_of  # their patterns take milliseconds
     from ncs.search.report import read_report
@@ -182,15 +184,20 @@ def locate(index: Index, report: str, k: int = 10, *, code: bool = False, **filt
         hits.append(
             {
                 **hit,
+                **_frame(read.trace, best),
                 "matched": list(has),
                 "reasons": reasons_of(file, list(has)),
                 "signals": {name: round(value, 4) for name, value in file.signals.items()},
-                "more": [
-                    _values(document, ("qualified_name", "kind", "start_line", "end_line")) for document in others
-                ],
+                "more": [{**_values(each, OTHER), **_frame(read.trace, each)} for each in others],
             }
         )
     return _answer(index, title, "locate", hits, messages.NOTHING_FOUND)
+
+
+def _frame(trace: Trace, document: Document) -> dict[str, int]:
+    """The key line of a function that has a frame of a stack trace."""
+    lines = lines_of(trace, document.location)
+    return {"line": lines[0]} if lines else {}
 
 
 def _answer(index: Index, query: str, ranker: str, hits: Sequence[Answer], nothing: str, **more: Any) -> Answer:

@@ -84,7 +84,7 @@ def copies_line(hit: Mapping[str, Any]) -> str | None:
 def reason_lines(hit: Mapping[str, Any]) -> list[str]:
     """Lines with the reasons of a file of `ncs locate`, and its other good functions; none for other hits."""
     lines = ["; ".join(hit.get("reasons", ()))]
-    others = [f"{heading(other)}:{other['start_line']}" for other in hit.get("more", ())]
+    others = [f"{heading(other)}:{other.get('line', other['start_line'])}" for other in hit.get("more", ())]
     return [one_line(line) for line in (*lines, f"also {', '.join(others)}" if others else "") if line]
 
 

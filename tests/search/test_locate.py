@@ -140,6 +140,20 @@ def test_files_come_with_reasons_and_their_best_functions(project: Path) -> None
         assert [hit["rank"] for hit in answer["hits"]] == list(range(1, len(answer["hits"]) + 1))
 
 
+def test_functions_of_a_stack_trace_are_at_the_lines_of_their_frames(project: Path) -> None:
+    trace = "It fails" + "".join(
+        f'\n  File "/x/shop/cart.py", line {line}, in {name}' for line, name in ((4, "add_to_cart"), (7, "total_of"))
+    )
+    with Index.load(project / ".ncs") as index:
+        (first,), (unframed,) = (locate(index, report, 1)["hits"] for report in (trace, "`total_of` is wrong"))
+    assert (first["qualified_name"], first["start_line"], first["line"]) == ("add_to_cart", 2, 4)
+    assert [(other["qualified_name"], other["line"]) for other in first["more"]] == [("total_of", 7)]
+    assert "line" not in unframed
+    plain = invoke("locate", trace, cwd=project).stdout
+    assert plain.startswith("1. add_to_cart  src/shop/cart.py:4  frame, ")
+    assert "also total_of:7\n" in plain
+
+
 def test_functions_are_shown_where_the_report_says_most_and_classes_only_without_functions(tmp_path: Path) -> None:
     names = [
         f"{verb}_ledger_balance" for verb in ("open", "close", "read", "write", "lock", "move", "copy", "sum", "drop")
