@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from typer import Exit, Option
+from typer import Argument, Exit, Option
 
 from ncs.cli.hits import COLORS, FORMATS
 from ncs.console import say
@@ -57,6 +57,9 @@ IndexOption = Annotated[
         help="Index folder; else $NCS_INDEX, else .ncs here or in a parent.",
     ),
 ]  # fmt: skip
+Places = Annotated[
+    list[str] | None, Argument(metavar="[PATH]...", help="Files or folders to search in.", show_default=False)
+]
 Quiet = Annotated[bool, Option("-q", "--quiet", help="No progress, no summary.")]
 NoUpdate = Annotated[bool, Option("--no-update", help="Do not look for changed files first.")]
 Json = Annotated[bool, Option("--json", help="Print one JSON object.")]

@@ -14,7 +14,7 @@ from ncs.cli.current import open_current
 from ncs.cli.hits import choose_format, link_to, show
 from ncs.console import one_line, rich_console, show_text
 from ncs.search.highlight import name_marks
-from ncs.search.locate_source import locator_of
+from ncs.search.locate_source import locator_of, places_in
 from ncs.serve.terminal import MARK, TAB, copies_line, heading, place, with_files
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ Name = Annotated[str, Argument(metavar="NAME", help="NAME, Owner.NAME or FILE::N
 
 def find_definitions(
     name: Name,
+    places: options.Places = None,
     k: options.Hits = 10,
     globs: options.Globs = None,
     languages: options.Languages = None,
@@ -49,7 +50,7 @@ def find_definitions(
 ) -> None:
     """Find where a name is defined: function, class, constant or type. Exit status: 0 found, 1 nothing found, 2 error.
 
-    Example: ncs def parse_json; ncs def View.setPadding; ncs def src/view.py::View.pad
+    Example: ncs def parse_json src; ncs def View.setPadding; ncs def src/view.py::View.pad
     """
     from ncs.answer import definitions_of
 
@@ -58,7 +59,7 @@ def find_definitions(
         answer = definitions_of(
             opened_index, _name_in(opened_index, name), k, language=languages, language_not=languages_not,
             repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests,
-            code=not no_code or form == "vimgrep",
+            places=places_in(opened_index.snapshot, places or ()), code=not no_code or form == "vimgrep",
         )  # fmt: skip
         count = show(
             answer, form, opened_index.snapshot, key="definitions", code=not no_code, all_lines=all_lines, quiet=quiet
@@ -68,6 +69,7 @@ def find_definitions(
 
 def find_references(
     name: Name,
+    places: options.Places = None,
     k: Annotated[int, Option("-n", "--limit", "-k", min=1, metavar="N", help="How many functions.")] = MAX_REFERENCES,
     globs: options.Globs = None,
     languages: options.Languages = None,
@@ -86,7 +88,7 @@ def find_references(
 ) -> None:
     """Find the functions that use a name, those near its definition first. Exit status: as of ncs def.
 
-    Example: ncs refs parse_json; ncs refs View.setPadding --path src -n 100
+    Example: ncs refs parse_json; ncs refs View.setPadding src -n 100
     """
     from ncs.answer import references_to
 
@@ -95,7 +97,7 @@ def find_references(
         answer = references_to(
             opened_index, _name_in(opened_index, name), k, language=languages, language_not=languages_not,
             repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests,
-            code=not no_code or form == "vimgrep",
+            places=places_in(opened_index.snapshot, places or ()), code=not no_code or form == "vimgrep",
         )  # fmt: skip
         if form in ("table", "plain"):
             _print_references(answer, opened_index.snapshot, colored=form == "table", lines=not no_code)

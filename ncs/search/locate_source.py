@@ -133,6 +133,8 @@ def places_in(snapshot: Snapshot, names: Sequence[str]) -> list[tuple[str, str]]
     locator, places = locator_of(snapshot), list[tuple[str, str]]()
     for name in names:
         path = Path(name).resolve()
+        if not path.exists():
+            raise BadInput(f"no such file or folder: {name}; name one to search in")
         if not (found := locator.within(path)):
             if any(path.is_relative_to(root) or root.is_relative_to(path) for root in locator.roots):
                 raise BadInput(

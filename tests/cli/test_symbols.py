@@ -73,6 +73,16 @@ def test_a_definition_is_shown_as_a_hit(home: Path) -> None:
     assert invoke("def", "View", "--format", "vimgrep", cwd=home).stdout == "src/app/view.py:1:7:class View:\n"
 
 
+def test_files_and_folders_after_the_name_narrow_what_is_found_to_them(home: Path) -> None:
+    def paths(*arguments: str) -> list[str]:
+        return invoke(*arguments, "-l", cwd=home / "src").stdout.splitlines()
+
+    assert paths("refs", "pad") == ["app/view.py", "app/evil.py", "tests/test_view.py"]
+    assert paths("refs", "pad", "tests", "app/evil.py") == ["app/evil.py", "tests/test_view.py"]
+    assert paths("def", "pad", "app") == ["app/view.py"]
+    assert paths("def", "pad", "tests") == []
+
+
 @pytest.mark.parametrize("command", ["def", "refs"])
 def test_vimgrep_without_a_file_on_disk_finds_nothing(home: Path, tmp_path: Path, command: str) -> None:
     shutil.copytree(home / ".ncs", tmp_path / ".ncs")
@@ -100,6 +110,8 @@ def test_forced_colors_mark_the_name(home: Path) -> None:
             2,
             "no file 'no/such.py' in this index; name it as hits do: src/app/view.py::pad\n",
         ),
+        (("def", "show", "padd"), 2, "no such file or folder: padd; name one to search in\n"),
+        (("refs", "pad", "/dev"), 2, "/dev is outside of what is indexed; index it, too: ncs build "),
         (("refs", "pad", "-t", "cobol"), 2, "no language 'cobol' in this index; choose from python"),
     ],
 )
