@@ -49,6 +49,7 @@ REPORT = """Soft keyboard stays open when the activity ends
 It began with the last release of the app, on every device that we have tried so far.
 Closing the keyboard by hand before the activity ends helps, but nobody does that.
 """
+SOURCE = "app/src/Keyboards.java"
 Case = tuple[str, dict[str, Any]]
 QUESTIONS: dict[str, Case] = {
     "NO_MATCH": ("search", {"query": "zzqx"}),
@@ -83,7 +84,7 @@ QUESTIONS: dict[str, Case] = {
     "NO_CONFIDENCE": ("search", {"query": "keyboard", "ranker": "bm25", "min_confidence": 0.5}),
     "NOT_BUILT": ("search", {"query": "keyboard", "ranker": "two_field"}),
     "NO_NAME": ("definitions", {"name": "a/b"}),
-    "NO_PLACE": ("similar", {"place": "nowhere"}),
+    "NO_PLACE": ("similar", {"place": f"repos/{SOURCE}"}),
     "NO_FILE": ("definitions", {"name": "nowhere.java::hide"}),
     "NO_DOCUMENT": ("document", {"id": "nowhere"}),
     "NO_CODE": ("search", {"query": "tea", "regexp": "tea"}),
@@ -93,7 +94,6 @@ COMMANDS = {"search": "query", "similar": "similar", "definitions": "def", "refe
 OPTIONS = {"k": "-n", "language": "-t", "glob": "-g", "regexp": "-e", "min_confidence": "--min-confidence"}
 TOOLS = {"search": "search_code", "similar": "find_similar", "definitions": "find_definition",
          "references": "find_references"}  # fmt: skip
-SOURCE = "app/src/Keyboards.java"
 
 
 class Places(NamedTuple):

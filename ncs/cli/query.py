@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
@@ -17,11 +18,17 @@ from ncs.errors import BadInput
 from ncs.search.locate_source import locator_of, places_in
 from ncs.search.question import MAX_QUERY
 from ncs.search.rankers import DEFAULT_RANKER, RANKERS
+from ncs.serve.terminal import place as place_of
+from ncs.serve.terminal import with_files
 
 if TYPE_CHECKING:
     from ncs.answer import Answer
     from ncs.index import Index
     from ncs.storage.snapshot import Snapshot
+    from ncs.types import Document
+
+MAX_NAMED = 5
+"""Places that an error names."""
 
 
 def query(
@@ -103,7 +110,9 @@ def query(
 
 
 def similar(
-    place: Annotated[str, Argument(metavar="FILE:LINE", help="A line of a function.", show_default=False)],
+    place: Annotated[
+        str, Argument(metavar="FILE:LINE|NAME", help="A line of a function, or its name.", show_default=False)
+    ],
     k: options.Hits = 10,
     regexps: options.Regexps = None,
     globs: options.Globs = None,
@@ -128,16 +137,20 @@ def similar(
     no_update: options.NoUpdate = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Find functions like the one at a line of a file. Exit status: 0 found, 1 nothing found, 2 error.
+    """Find functions like one. Exit status: 0 found, 1 nothing found, 2 error.
 
-    Example: ncs similar src/Main.java:42
+    Example: ncs similar src/Main.java:42; ncs similar View.setPadding
     """
-    from ncs.answer import ask_similar
+    from ncs.answer import ask_similar, similar_to
+    from ncs.search.similar import is_place
 
     form = choose_format(form, as_json=as_json, jsonl=jsonl, paths=paths, color=color)
     with open_current(index, update=not no_update, quiet=quiet) as opened_index:
-        answer = ask_similar(
-            opened_index, place, max(k, open_hit or k), language=languages, language_not=languages_not,
+        ask: Callable[..., Answer] = partial(ask_similar, place=place)
+        if not (is_place(place) or os.path.isfile(place)):  # noqa: PTH113  (no error for what can be no path)
+            ask = partial(similar_to, function=_function_named(opened_index, place), query=place)
+        answer = ask(
+            opened_index, k=max(k, open_hit or k), language=languages, language_not=languages_not,
             repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests, regexp=options.either(regexps),
             code=_needs_code(form, no_code, open_hit),
         )  # fmt: skip
@@ -146,6 +159,22 @@ def similar(
             answer, opened_index, form, open_hit, code=not no_code, all_lines=all_lines, context=lines, color=color,
             quiet=quiet,
         )  # fmt: skip
+
+
+def _function_named(index: Index, name: str) -> Document:
+    """The function with a name; raises BadInput where none or several have it."""
+    from ncs.answer import document_as_dict
+    from ncs.cli.symbols import name_in
+
+    documents, notes = index.definitions(name_in(index, name), MAX_NAMED)
+    if not documents:
+        raise BadInput(notes[-1])
+    if len(documents) > 1:
+        hits = [document_as_dict(each.document, code=False) for each in documents]
+        places = ", ".join(map(place_of, with_files({"hits": hits}, index.snapshot, "hits")["hits"]))
+        raise BadInput(f"several have this name; give the place of one: {places}")
+    index.cautions += notes
+    return documents[0].document
 
 
 def _read(text: Sequence[str]) -> str:

@@ -57,7 +57,7 @@ def find_definitions(
     form = choose_format(form, as_json=as_json, jsonl=jsonl, paths=paths)
     with open_current(index, quiet=quiet) as opened_index:
         answer = definitions_of(
-            opened_index, _name_in(opened_index, name), k, language=languages, language_not=languages_not,
+            opened_index, name_in(opened_index, name), k, language=languages, language_not=languages_not,
             repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests,
             places=places_in(opened_index.snapshot, places or ()), code=not no_code or form == "vimgrep",
         )  # fmt: skip
@@ -95,7 +95,7 @@ def find_references(
     form = choose_format(form, as_json=as_json, jsonl=jsonl, paths=paths)
     with open_current(index, quiet=quiet) as opened_index:
         answer = references_to(
-            opened_index, _name_in(opened_index, name), k, language=languages, language_not=languages_not,
+            opened_index, name_in(opened_index, name), k, language=languages, language_not=languages_not,
             repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests,
             places=places_in(opened_index.snapshot, places or ()), code=not no_code or form == "vimgrep",
         )  # fmt: skip
@@ -107,7 +107,7 @@ def find_references(
         options.end(answer, count, quiet=quiet)
 
 
-def _name_in(index: Index, name: str) -> str:
+def name_in(index: Index, name: str) -> str:
     """The name, with an existing path before `::` replaced by its name in the index."""
     file, colons, rest = name.partition("::")
     if colons and Path(file).is_file() and (indexed := locator_of(index.snapshot).name_of(Path(file).resolve())):

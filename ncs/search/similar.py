@@ -52,6 +52,15 @@ def parse_place(place: str) -> tuple[Path, int]:
     return Path(file), int(line)
 
 
+def is_place(text: str) -> bool:
+    """Whether it is FILE:LINE; else it is a name."""
+    try:
+        parse_place(text)
+    except BadInput:
+        return False
+    return True
+
+
 def function_at(file: Path, line: int, called: str = "") -> Document:
     """The innermost function of a source file at a 1-based line, with the file's absolute path.
 

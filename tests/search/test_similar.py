@@ -22,6 +22,7 @@ from ncs.text.tokens import field_tokens
 from ncs.types import Document, Location
 from tests import gitrepo
 from tests.command import invoke
+from tests.corpus import QUICK
 
 HIDE = "app/src/Keyboards.java"
 OWN = """class Own {
@@ -88,6 +89,27 @@ def test_a_place_without_a_line_is_refused(place: str) -> None:
 @pytest.mark.parametrize("place", ["a/Own.java:4", "a/Own.java:4:17", "a/Own.java:4:"])
 def test_a_place_may_have_a_column(place: str) -> None:
     assert parse_place(place) == (Path("a/Own.java"), 4)
+
+
+def test_a_function_is_meant_by_its_name_and_of_several_the_places_are_said(tmp_path: Path) -> None:
+    one = "def open_door(door):\n    door.lock.turn(door.key)\n    return door\n"
+    other = one.replace("open_door", "open_gate").replace("return", "yield")
+    files = {"a.py": one, "b.py": f"{other}\n\nclass Old:\n    def open_gate(self):\n        return self\n"}
+    Index.build(gitrepo.write(tmp_path / "src", files), tmp_path / ".ncs", config=QUICK).close()
+
+    def similar(place: str) -> list[str]:
+        run = invoke("similar", place, "--no-code", cwd=tmp_path / "src")
+        return [run.stdout, run.stderr, str(run.returncode)]
+
+    assert similar("open_door") == similar("a.py:2")
+    assert similar("a.py::openDoor") == similar("a.py:2")
+    assert similar("a.py:2")[0].startswith("1. open_gate  b.py:1  ")
+    assert similar("Old.open_gate") == similar("b.py:8")
+    assert similar("open_gate")[1:] == ["ncs: several have this name; give the place of one: b.py:1, b.py:7\n", "2"]
+    assert similar("Gate.open_door")[::2] == similar("a.py:2")[::2]
+    assert similar("Gate.open_door")[1] == "ncs: no open_door in Gate; elsewhere:\n"
+    assert similar("open_date")[1:] == ["ncs: no match for 'open_date'; similar: open_gate\n", "2"]
+    assert similar("a.py")[1].startswith("ncs: 'a.py' is not FILE:LINE; name a line of a function, as src/Main.java:42")
 
 
 def test_a_renamed_function_finds_its_likes_with_the_shares_of_their_features(own: Path, demo_index: Index) -> None:

@@ -71,6 +71,8 @@ CALLS: dict[str, tuple[str, dict[str, object]]] = {
     "named": ("get_function", {"place": "count_everything"}),
     "several": ("get_function", {"place": "twice"}),
     "one of several": ("get_function", {"place": "tools/twice.py::Second.twice"}),
+    "similar to named": ("find_similar", {"place": "app/src/Keyboards.java::Keyboards.hideSoftKeyboard"}),
+    "similar to several": ("find_similar", {"place": "twice"}),
     "uses": ("find_references", {"name": "getSystemService"}),
     "uses below": ("find_references", {"name": "steal_cookies", "path": "tools"}),
     "uses of twice": ("find_references", {"name": "twice", "k": 1}),
@@ -100,6 +102,7 @@ ERRORS: dict[str, tuple[str, dict[str, object], str]] = {
     "no function": ("get_function", {"place": "tools/nowhere.py:3"}, "is not a file of the project"),
     "past the end": ("get_function", {"place": "tools/long.py:5", "cursor": "5000"}, "cursor: it has 901 lines"),
     "neither": ("find_similar", {}, "give either place"),
+    "similar to nothing": ("find_similar", {"place": "fromMars"}, "no match for 'fromMars'"),
     "not code": ("find_similar", {"code": "hello", "code_language": "klingon"}, "klingon"),
 }
 REFUSED_BY_SCHEMA = {"wrong key", "wrong type", "few tokens", "bad cursor"}
@@ -348,6 +351,11 @@ def test_similar_functions_are_those_of_a_place_and_of_code(session: Session) ->
     assert session["method"].places[0] not in session["similar"].places
     assert "tools/evil.py:2" in session["code"].places
     assert 0 < session["code"].json["hits"][0]["score"] <= 1
+
+
+def test_similar_functions_are_those_of_a_name_as_of_its_place_and_of_several_a_line_each(session: Session) -> None:
+    assert session["similar to named"].json["hits"] == session["similar"].json["hits"]
+    assert session["similar to several"].text == session["several"].text
 
 
 def test_the_status_names_project_and_documents(session: Session, project: Path) -> None:

@@ -19,7 +19,7 @@ from ncs.search.question import MAX_QUERY
 from ncs.search.rankers import DEFAULT_RANKER
 from ncs.search.references import MATCHES, Definition, Definitions
 from ncs.search.regexp import MAX_REGEXP
-from ncs.search.similar import function_in, parse_place
+from ncs.search.similar import function_in, is_place
 from ncs.serve.http.errors import wrong_argument
 from ncs.serve.http.settings import MAX_SOURCE
 from ncs.serve.live_index import LiveIndex
@@ -119,9 +119,9 @@ class Locate(_Ranked):
 
 class FindSimilar(_Ranked):
     """Find functions like one: duplicates, other ways to write it, examples to follow, what a change must reach, too.
-    Give a place (path:line of any line in it) or code (one whole function)."""
+    Give a place (path:line of any line in it, or its name) or code (one whole function)."""
 
-    place: str | None = Field(None, max_length=4096, description="path:line, relative to the project.")
+    place: str | None = Field(None, max_length=4096, description="path:line, or a name, as of get_function.")
     code: str | None = Field(None, max_length=MAX_SOURCE, description="A whole function, instead of a place.")
     code_language: str | None = Field(
         None, max_length=50, description="The code's language; by default the project's most frequent."
@@ -311,10 +311,13 @@ def locate(projects: Sequence[Project], arguments: Locate) -> Page:
 def find_similar(projects: Sequence[Project], arguments: FindSimilar) -> Page:
     """Functions like the one at a place, or like code; of several projects the most similar first."""
     if (arguments.place is None) == (arguments.code is None):
-        raise BadInput("give either place (path:line) or code (a whole function)")
-    function = _function_at(projects, arguments.place)[1] if arguments.place else None
+        raise BadInput("give either place (path:line, or a name) or code (a whole function)")
+    meant, notes = _meant(projects, arguments.place) if arguments.place else ([], [])
+    if len(meant) > 1:
+        return _list(meant, notes, arguments, several=len(projects) > 1)
+    function = meant[0][1] if meant else None
     name = shorten(arguments.place or "the code")
-    notes, hits, errors = list[str](), list[_Scored](), dict[str, BadInput]()
+    hits, errors = list[_Scored](), dict[str, BadInput]()
     for project in projects:
         with _asking(project, notes, errors, "use search_code") as index:
             assert index is not None
@@ -363,15 +366,10 @@ def _function_in(index: Index, arguments: FindSimilar) -> Document:
 
 def get_function(projects: Sequence[Project], arguments: GetFunction) -> Page:
     """All lines of a function, in pages; of a name that several have, a line for each."""
-    if _is_place(arguments.place):
-        project, document = _function_at(projects, arguments.place)
-    else:
-        named, notes = _named(projects, arguments.place)
-        if not named:
-            raise BadInput(notes[-1])
-        if len(named) > 1:
-            return _list(named, notes, arguments, several=len(projects) > 1)
-        project, document = named[0]
+    meant, notes = _meant(projects, arguments.place)
+    if len(meant) > 1:
+        return _list(meant, notes, arguments, several=len(projects) > 1)
+    project, document = meant[0]
     with project.open_index() as (index, index_notes):
         row = _row(project, index, document_as_dict(document, code=False), len(projects) > 1)
         code = full_code(project, index, document)
@@ -379,30 +377,24 @@ def get_function(projects: Sequence[Project], arguments: GetFunction) -> Page:
     return code_page(row, code, short_notes(notes), arguments.max_tokens, start=arguments.start)
 
 
-def _is_place(place: str) -> bool:
-    """Whether it is path:line and not a name."""
-    try:
-        parse_place(place)
-    except BadInput:
-        return False
-    return True
-
-
-def _named(projects: Sequence[Project], name: str) -> tuple[list[tuple[Project, Document]], list[str]]:
-    """The definitions of a name in all projects, and notes; BadInput where none has an index yet."""
+def _meant(projects: Sequence[Project], place: str) -> tuple[list[tuple[Project, Document]], list[str]]:
+    """The function at path:line, else the definitions of a name in all projects, and notes; BadInput for none."""
+    if is_place(place):
+        return [_function_at(projects, place)], []
     named, notes, errors = list[tuple[Project, Document]](), list[str](), dict[str, BadInput]()
     for project in projects:
         with _asking(project, notes, errors, "give path:line") as index:
             assert index is not None
-            result = index.definitions(name, MAX_HITS)
+            result = index.definitions(place, MAX_HITS)
             notes += result.notes
             named += [(project, definition.document) for definition in result.found]
-    return named, notes + _check(errors, projects)
+    notes += _check(errors, projects)
+    if not named:
+        raise BadInput(notes[-1])
+    return named, notes
 
 
-def _list(
-    named: Sequence[tuple[Project, Document]], notes: Iterable[str], arguments: GetFunction, *, several: bool
-) -> Page:
+def _list(named: Sequence[tuple[Project, Document]], notes: Iterable[str], arguments: _Paged, *, several: bool) -> Page:
     """A line for each of several functions of one name."""
     rows = []
     for project, document in named:
