@@ -11,7 +11,7 @@ from ncs.console import count, one_line, tracker
 from ncs.errors import BROKEN, IndexNotFound, NcsError
 from ncs.messages import BEHIND, OTHER_TREE
 from ncs.storage.freshness import known_changes, state_of
-from ncs.storage.snapshot import DEFAULT_NAME, SNAPSHOT
+from ncs.storage.snapshot import DEFAULT_NAME, SNAPSHOT, work_tree
 
 if TYPE_CHECKING:
     from ncs.index import Index
@@ -56,14 +56,14 @@ def _folder(index: Path | None, *, build: bool, quiet: bool) -> Path:
     try:
         folder = options.index_folder(index)
     except IndexNotFound as error:
-        root = _project(Path.cwd())
+        root = work_tree(Path.cwd())
         if not (build or _agreed(f"no index here; build one for {root} (y/N)? ")):
             raise IndexNotFound(f"{error}, or with the query: ncs query --build") from None
         folder = root / DEFAULT_NAME
     else:
         if not build or (folder / SNAPSHOT).exists():
             return folder
-        root = _project(Path.cwd())
+        root = work_tree(Path.cwd())
     from ncs.index import Index
     from ncs.storage.trust import check_place
 
@@ -71,11 +71,6 @@ def _folder(index: Path | None, *, build: bool, quiet: bool) -> Path:
         check_place(folder)
     Index.build(root, folder, track=tracker(quiet)).close()
     return folder
-
-
-def _project(here: Path) -> Path:
-    """The git work tree around a folder, else the folder itself."""
-    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
 
 
 def _agreed(question: str) -> bool:
@@ -94,8 +89,8 @@ def _may_share(folder: Path) -> bool:
 
 def _other_work_tree(snapshot: Snapshot) -> Path | None:
     """The work tree of an index, if it is another one of the working directory's repository."""
-    here, roots = _project(Path.cwd()), snapshot.roots
-    tops = {_project(root) for root in roots}
+    here, roots = work_tree(Path.cwd()), snapshot.roots
+    tops = {work_tree(root) for root in roots}
     if not roots or here in tops or not (here / ".git").exists() or not any(map(_may_share, (here, *tops))):
         return None
     from ncs.sources.repositories import common_directory

@@ -106,7 +106,7 @@ def mcp(
         list[Path] | None,
         Option(
             help="Project folder; repeatable. It is indexed in its .ncs.",
-            show_default="those of the client, else this folder",
+            show_default="those of the client, else of this folder",
         ),
     ] = None,
     index: Annotated[list[Path] | None, Option("-i", "--index", help="An index elsewhere; repeatable.")] = None,

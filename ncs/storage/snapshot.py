@@ -341,6 +341,11 @@ def find_index(start: Path) -> Path:
     raise _not_found(f"in {start} or above")
 
 
+def work_tree(folder: Path) -> Path:
+    """The git work tree around a folder, else the folder itself."""
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+
+
 def _not_found(where: str, sources: str = ".") -> IndexNotFound:
     return IndexNotFound(NO_INDEX.format(where=where, remedy=f"make one with: ncs build {sources}"))
 

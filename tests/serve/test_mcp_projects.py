@@ -21,7 +21,7 @@ from ncs.index import Index
 from ncs.messages import UNLIKELY
 from ncs.serve.mcp.install import START
 from ncs.serve.mcp.places import document_at, shown_path
-from ncs.serve.mcp.projects import BUILDING, BUILT, Project, Settings
+from ncs.serve.mcp.projects import BUILDING, BUILT, Project, Projects, Settings
 from tests import corpus, gitrepo
 from tests.serve.agents import INITIALIZE, agent, call, command, until
 from tests.waiting import LONG, processes
@@ -185,6 +185,33 @@ def test_a_line_inside_a_function_is_answered_from_the_file_as_it_is_now(indexed
     with Index.load(indexed / ".ncs") as index:
         project = Project("repos", indexed, Settings())
         assert "edited();" in document_at(project, index, f"{KEYBOARD}:{at + 1}").code
+
+
+def roots_in(folder: Path, *named: Path) -> list[Path]:
+    """The projects of a server that starts in a folder, of a client that names these."""
+    with pytest.MonkeyPatch.context() as patch, closing(Projects(Settings())) as projects:
+        patch.chdir(folder)
+        return [project.root for project in projects.of([each.as_uri() for each in named])]
+
+
+def test_in_a_subfolder_the_index_above_is_used_that_holds_it(indexed: Path, tmp_path: Path) -> None:
+    assert roots_in(indexed / "app" / "src") == [indexed]
+    assert roots_in(tmp_path, indexed / "app" / "src", indexed / "tools") == [indexed]
+    gitrepo.write(indexed / "later", {"new.py": NEW})
+    assert roots_in(indexed / "later") == [indexed]
+    elsewhere = gitrepo.write(tmp_path / "elsewhere" / "inner", {"new.py": NEW})
+    Index.build(indexed, tmp_path / "elsewhere" / ".ncs").close()  # of other folders
+    assert roots_in(elsewhere) == [elsewhere]
+
+
+def test_without_an_index_the_git_work_tree_is_the_project_unless_it_is_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = gitrepo.repository(tmp_path / "home" / "project", {"src/deep/new.py": NEW})
+    assert roots_in(top / "src" / "deep") == [top]
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    plain = gitrepo.repository(tmp_path / "home", {"plain/new.py": NEW}) / "plain"
+    assert roots_in(plain) == [plain]
 
 
 def test_a_link_out_of_the_project_is_no_index(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -21,8 +21,8 @@ from ncs.messages import BEHIND, NO_INDEX
 from ncs.serve.live_index import LiveIndex
 from ncs.serve.mcp.jobs import Job, Kind
 from ncs.sources.roots import check_roots
-from ncs.storage.snapshot import DEFAULT_NAME, SNAPSHOT
-from ncs.storage.trust import check_place
+from ncs.storage.snapshot import DEFAULT_NAME, SNAPSHOT, find_index, read_description, work_tree
+from ncs.storage.trust import check_place, roots_of
 
 MAX_PROJECTS = 16
 RETRY = 30.0
@@ -36,7 +36,7 @@ BUILDING = NO_INDEX.format(where="of this project yet", remedy=f"it is being bui
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """roots: project folders; () for those that the client names, else the working directory.
+    """roots: project folders; () for the projects of those that the client names, else of the working directory.
 
     indexes: index folders elsewhere than in the `.ncs` of a root. wait: seconds that an answer waits for a build or
     update. check: seconds that a check for changed files may take, and that lie between two of them.
@@ -201,7 +201,7 @@ def _summary(changes: Changes) -> str:
 
 
 class Projects:
-    """The projects of the command line, else those of the client, else the working directory; each opened once."""
+    """The projects of the command line, else of the client, else of the working directory; each opened once."""
 
     def __init__(self, settings: Settings) -> None:
         """Raises BadInput for a root that is not a folder, and what Index.load raises for the indexes."""
@@ -228,7 +228,7 @@ class Projects:
         projects = self._fixed
         if not projects:
             folders = [path.resolve() for uri in uris or () if (path := path_of(uri)) is not None and path.is_dir()]
-            projects = [self._at(folder) for folder in dict.fromkeys(folders or [Path.cwd().resolve()])]
+            projects = [self._at(root) for root in dict.fromkeys(map(_project_of, folders or [Path.cwd().resolve()]))]
         matches = [project for project in projects if name in (None, project.name, str(project.root))]
         if not matches:
             raise unknown("project", name, [project.name for project in projects])
@@ -244,7 +244,8 @@ class Projects:
     def _at(self, root: Path) -> Project:
         with self._lock:
             if root not in self._open:
-                _check_root(root)
+                if not (root / DEFAULT_NAME / SNAPSHOT).is_file():
+                    _check_root(root)
                 self._open[root] = Project(self._name(root), root, self._settings)
                 self._close_oldest()
             return self._open[root]
@@ -269,6 +270,19 @@ class Projects:
             fixed = {project.root for project in self._fixed}
             oldest = next(root for root in self._open if root not in fixed)
             self._open.pop(oldest).close()
+
+
+def _project_of(folder: Path) -> Path:
+    """Where the index is that holds a folder, as `ncs query` finds it; else the git work tree around it, unless that is
+    a home; else the folder itself."""
+    with suppress(IndexNotFound):
+        index = find_index(folder)
+        roots = [folder] if index.parent == folder else roots_of(index, read_description(index))
+        if any(folder.is_relative_to(root) or root.is_relative_to(folder) for root in roots):
+            return index.parent
+    with suppress(SourceError):
+        return check_roots([work_tree(folder)], force=False)[0]
+    return folder
 
 
 def _check_root(root: Path) -> None:
