@@ -17,6 +17,7 @@ import ncs.sources.roots
 import ncs.storage.files
 from ncs.cli.hits import uri_of
 from ncs.serve.editors import editor_command
+from ncs.serve.mcp.projects import common_folder
 from ncs.serve.terminal import from_here
 from ncs.sources.filters import Scope
 from ncs.sources.repositories import is_address
@@ -79,6 +80,16 @@ def test_a_scope_covers_what_lies_below_its_folders_on_its_drive() -> None:
 )
 def test_a_path_is_shown_from_here_or_whole_on_another_drive(path: str, shown: str) -> None:
     assert from_here(PureWindowsPath(path), PureWindowsPath(r"C:\Users\me\app")) == shown
+
+
+def test_folders_on_two_drives_have_no_folder_in_common() -> None:
+    one, other = PureWindowsPath(r"C:\code\app\src"), PureWindowsPath(r"c:\Code\lib")
+    assert common_folder([one]) == one
+    assert common_folder([one, other]) == PureWindowsPath(r"C:\code")
+    assert common_folder([one, PureWindowsPath(r"D:\code")]) is None
+    assert common_folder([PureWindowsPath(r"\\server\share\a"), one]) is None
+    assert common_folder([Path("/code"), Path("s3://bucket/code")]) is None
+    assert common_folder([]) is None
 
 
 def test_a_link_names_this_host_or_the_server_of_a_share() -> None:
