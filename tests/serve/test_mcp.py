@@ -503,6 +503,19 @@ def test_weak_hits_are_one_line_each_but_the_first_and_likely_ones_have_code(ses
     assert re.search(rf"^{re.escape(start)}.*\)\n(\d+\. |Code of a hit)", session["search"].text, re.MULTILINE)
 
 
+def test_the_fewest_tokens_show_code_of_the_first_hit(demo: Path) -> None:
+    with closing(Projects(Settings(indexes=(demo / ".ncs",)))) as projects:
+        for tool, given in (
+            ("search_code", SEARCH),
+            ("find_similar", {"place": "app/src/Keyboards.java::showSoftKeyboard"}),
+            ("find_references", {"name": "getSystemService"}),
+        ):
+            page = answer(projects, None, tool, {**given, "max_tokens": MIN_TOKENS})
+            assert re.search(r"^1\. .*\n *\d+\| .*\S", page.text, re.MULTILINE), page.text
+            assert page.structured["hits"][0]["code"]
+    assert page.structured["hits"][0]["lines"] == [12]
+
+
 def test_every_tool_answers_within_the_fewest_tokens(tmp_path: Path) -> None:
     long = "deeply/" * 25
     (tmp_path / "p" / long).mkdir(parents=True)

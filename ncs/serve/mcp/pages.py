@@ -14,7 +14,7 @@ from ncs.search.highlight import has_file_lines
 TOKEN_BYTES = 4
 """Bytes of UTF-8 that count as one token: an estimate, as the tokenizer of the agent's model is not known here."""
 HEADERS = 0.75
-"""The share of the limit that headers may take where there is code to show."""
+"""The share of the room that headers may take where there is code to show."""
 GAP = "[..."
 """The start of a line that replaces lines left out."""
 SPARE = 120
@@ -31,9 +31,9 @@ MAX_PLACES = 2
 WHOLE = 'Code of a hit, or all of it: get_function "path:line".'
 BRIEF = (
     *("rank", "place", "line", "end_line", "kind", "name", "qualified_name", "confidence", "likelihood"),
-    *("score", "match", "reasons", "project"),
+    *("score", "match", "reasons", "lines", "project"),
 )
-"""Keys of a hit that is shown by one line."""
+"""Keys of a hit that is shown by one line, and of all hits where not everything fits."""
 SPACES = "\t\u3000"
 """Shown beside printable characters: tabs, and the space of Chinese and Japanese."""
 
@@ -233,8 +233,9 @@ def fill(
     while _head_size(notes, data) > limit // 3:
         notes.pop() if notes else data.popitem()
     room = limit - SPARE - _head_size(notes, data)
-    for_code = min(int((1 - HEADERS) * limit), sum(row.size_of_code for row in rows))
-    fitting, codes = _fitting(rows, room, for_code)
+    if sum(row.size + row.size_of_code for row in rows) > room:
+        rows = [row._replace(data=row.brief) for row in rows]
+    fitting, codes = _fitting(rows, room, int((1 - HEADERS) * room))
     if not any(codes):
         fitting, codes = _fitting(rows, room, 0)
     cursor = str(start + len(fitting)) if more or len(fitting) < len(rows) else None
@@ -260,7 +261,7 @@ def code_page(row: Row, code: str, notes: Sequence[str], max_tokens: int, *, sta
     limit, notes = max_tokens * TOKEN_BYTES, list(notes)
     while notes and _head_size(notes, row.data) > limit // 2:
         notes.pop()
-    if _head_size(notes, row.data) > limit // 2:
+    if _head_size(notes, row.data) > limit // 4:
         row = row._replace(data=row.brief).cut_to(limit // 2)
     head, data = [f"file {row.header}", *(f"note: {note}" for note in notes)], {**row.data, "notes": notes}
     room = limit - SPARE - max(size("\n".join(head)), json_size(data))
@@ -284,11 +285,13 @@ def _head_size(notes: Sequence[str], data: Mapping[str, Any]) -> int:
 
 
 def _fitting(rows: Sequence[Row], room: int, for_code: int) -> tuple[list[Row], list[list[Line]]]:
-    """The first rows that fit, all but the first leaving bytes for code, and the lines of code of each."""
+    """The first rows that fit, all but the first leaving so many bytes for code, and the lines of code of each."""
     fitting = [rows[0].cut_to(room)] if rows else []
     left = room - sum(row.size for row in fitting)
+    of_code = sum(row.size_of_code for row in fitting)
     for row in rows[1:]:
-        if row.size > left - for_code:
+        of_code += row.size_of_code
+        if row.size > left - min(for_code, of_code):
             break
         fitting.append(row)
         left -= row.size

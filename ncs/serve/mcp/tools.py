@@ -258,7 +258,7 @@ def search_code(projects: Sequence[Project], arguments: SearchCode) -> Page:
     """The best functions; of several projects the most probable first."""
     several, notes, unknown = len(projects) > 1, list[str](), dict[str, list[str]]()
     hits: list[_Scored] = []
-    data: dict[str, object] = {"query": shorten(arguments.query), "ranker": DEFAULT_RANKER}
+    data: dict[str, object] = {"ranker": DEFAULT_RANKER}
     errors = dict[str, BadInput]()
     for project in projects:
         with _asking(project, notes, errors) as index:
@@ -305,7 +305,7 @@ def locate(projects: Sequence[Project], arguments: Locate) -> Page:
                 lines = [shorten(line) for line in reason_lines(hit)]
                 hits.append(_Scored(hit["score"], hit["rank"], row._replace(header="; ".join([row.header, *lines]))))
     notes += _check(errors, projects)
-    return _page(hits, notes, {"query": shorten(arguments.report), "ranker": "locate"}, arguments, projects)
+    return _page(hits, notes, {"ranker": "locate"}, arguments, projects)
 
 
 def find_similar(projects: Sequence[Project], arguments: FindSimilar) -> Page:
@@ -329,7 +329,7 @@ def find_similar(projects: Sequence[Project], arguments: FindSimilar) -> Page:
                 row = _row(project, index, hit, len(projects) > 1)
                 hits.append(_Scored(hit["score"], hit["rank"], row))
     notes += _check(errors, projects)
-    return _page(hits, notes, {"query": name, "ranker": "similar"}, arguments, projects)
+    return _page(hits, notes, {"ranker": "similar"}, arguments, projects)
 
 
 _indexes: dict[Path, LiveIndex] = {}
@@ -416,7 +416,7 @@ def find_references(projects: Sequence[Project], arguments: FindReferences) -> P
             for hit in result["references"]:
                 hits.append(_Scored(0.0, hit["rank"], _use(_row(project, index, hit, len(projects) > 1), hit)))
     notes += _check(errors, projects)
-    return _page(hits, notes, {"query": shorten(arguments.name)}, arguments, projects)
+    return _page(hits, notes, {}, arguments, projects)
 
 
 def _use(row: Row, hit: Mapping[str, Any]) -> Row:
@@ -442,7 +442,7 @@ def find_definition(projects: Sequence[Project], arguments: FindDefinition) -> P
     notes += _check(errors, projects)
     if not hits:
         notes.append("search_code finds code by what it does")
-    return _page(hits, notes, {"query": shorten(arguments.name)}, arguments, projects)
+    return _page(hits, notes, {}, arguments, projects)
 
 
 def _definitions(project: Project, index: Index | None, arguments: FindDefinition) -> Definitions:
