@@ -23,6 +23,7 @@ from ncs.serve.mcp.pages import TOKEN_BYTES, Line, Row, escape, fill
 from ncs.serve.mcp.projects import Projects, Settings
 from ncs.serve.mcp.server import _call, create_server
 from ncs.serve.mcp.tools import MIN_TOKENS, answer
+from ncs.storage.commit import open_writer
 from tests import corpus, gitrepo
 from tests.serve.agents import Reply, call
 
@@ -479,6 +480,16 @@ def test_a_frame_and_a_match_are_named_by_their_line_and_shown(session: Session,
     assert session[name].text.startswith(f"1. tools/long.py:{line} count_everything (function 1-901")
     assert f"\n{line}|     total_{line - 2} = sheep + {line - 2}\n" in session[name].text
     assert session[name].json["hits"][0]["line"] == line
+
+
+def test_a_function_is_shown_by_its_name_while_there_is_no_index(tmp_path: Path) -> None:
+    root = gitrepo.write(tmp_path / "large", {"src/twice.py": TWICE, "src/long.py": LONG})
+    with closing(Projects(Settings(roots=(root,), wait=0))) as projects, open_writer(root / ".ncs"):
+        page = answer(projects, None, "get_function", {"place": "count_everything"})
+        assert page.structured["place"] == "src/long.py:1"
+        assert len(answer(projects, None, "get_function", {"place": "twice"}).structured["hits"]) == 2
+        with pytest.raises(BadInput, match="no index of this project"):
+            answer(projects, None, "get_function", {"place": "fromMars"})
 
 
 def test_any_line_of_a_function_in_an_archive_leads_to_all_of_it(tmp_path: Path) -> None:

@@ -383,9 +383,8 @@ def _meant(projects: Sequence[Project], place: str) -> tuple[list[tuple[Project,
         return [_function_at(projects, place)], []
     named, notes, errors = list[tuple[Project, Document]](), list[str](), dict[str, BadInput]()
     for project in projects:
-        with _asking(project, notes, errors, "give path:line") as index:
-            assert index is not None
-            result = index.definitions(place, MAX_HITS)
+        with _asking(project, notes, errors) as index:
+            result = _scanned(project, place) if index is None else index.definitions(place, MAX_HITS)
             notes += result.notes
             named += [(project, definition.document) for definition in result.found]
     notes += _check(errors, projects)
@@ -446,9 +445,13 @@ def find_definition(projects: Sequence[Project], arguments: FindDefinition) -> P
 
 
 def _definitions(project: Project, index: Index | None, arguments: FindDefinition) -> Definitions:
-    name = arguments.name
-    if index is not None:
-        return index.definitions(name, arguments.needed, prefixes=True, **_filters(project, index, arguments))
+    if index is None:
+        return _scanned(project, arguments.name)
+    return index.definitions(arguments.name, arguments.needed, prefixes=True, **_filters(project, index, arguments))
+
+
+def _scanned(project: Project, name: str) -> Definitions:
+    """The definitions of a name by a scan of the files, where there is no index yet."""
     documents = [hit.document for hit in run_limited(scan, project.root, name, SCANNED)]
     own = (query_symbols(name) or [Symbol(name)])[-1].name
     found = [document for document in documents if folded(document.name) == folded(own)]
