@@ -4,35 +4,53 @@ from __future__ import annotations
 
 import ntpath
 import os
+import socket
 import sqlite3
+from contextlib import closing
 from pathlib import Path, PureWindowsPath
 from socket import gethostname
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
+import ncs.build.watch
+import ncs.search.locate_source
+import ncs.serve.http.app
+import ncs.serve.mcp.places
 import ncs.serve.terminal
+import ncs.sources.files
 import ncs.sources.filters
 import ncs.sources.roots
 import ncs.storage.files
+from ncs.build.watch import Follower
 from ncs.cli.hits import uri_of
+from ncs.index import Index
+from ncs.search.locate_source import SourceLocator
 from ncs.serve.editors import editor_command
-from ncs.serve.mcp.projects import common_folder
+from ncs.serve.http.app import listen
+from ncs.serve.mcp.places import filters
+from ncs.serve.mcp.projects import Project, Settings, common_folder
 from ncs.serve.terminal import from_here
+from ncs.sources.files import Origin
 from ncs.sources.filters import Scope
 from ncs.sources.repositories import is_address
 from ncs.sources.roots import repository_names
 from ncs.storage.documents import database_uri
-from ncs.storage.files import full_place, stored_place
+from ncs.storage.files import FileEntry, FileTable, full_place, stored_place
 from ncs.storage.freshness import _stamp, _stamp_above
 
 
 @pytest.fixture
 def windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The separator and the paths of Windows in the modules that handle paths as strings."""
-    modules: list[ModuleType] = [ncs.serve.terminal, ncs.sources.filters, ncs.sources.roots, ncs.storage.files]
+    modules: list[ModuleType] = [
+        *(ncs.serve.terminal, ncs.sources.files, ncs.sources.filters, ncs.sources.roots, ncs.storage.files),
+        *(ncs.build.watch, ncs.search.locate_source, ncs.serve.http.app, ncs.serve.mcp.places),
+    ]
     for module in modules:
-        monkeypatch.setattr(module, "os", SimpleNamespace(**{**vars(os), "sep": "\\", "path": ntpath}))
+        monkeypatch.setattr(module, "os", SimpleNamespace(**{**vars(os), "name": "nt", "sep": "\\", "path": ntpath}))
 
 
 @pytest.mark.usefixtures("windows")
@@ -65,6 +83,47 @@ def test_a_scope_covers_what_lies_below_its_folders_on_its_drive() -> None:
     places = [r"C:\code\app", r"C:\code\app\src\a.py", r"C:\code\app2\a.py", r"D:\code\app\a.py", r"C:\code"]
     assert [scope.covers(place) for place in places] == [True, True, False, False, False]
     assert [scope.reaches(place) for place in places] == [True, True, False, False, True]
+
+
+@pytest.mark.usefixtures("windows")
+def test_a_file_of_an_archive_lies_below_the_archive() -> None:
+    origin = Origin.within(PureWindowsPath(r"C:\code\a.zip"), "src/a.py", "1")
+    assert origin == (r"C:\code\a.zip\src\a.py", "1")
+    assert Scope(frozenset({r"C:\code\a.zip"}), frozenset()).covers(origin.place)
+
+
+@pytest.mark.usefixtures("windows")
+def test_a_question_is_put_to_one_folder(demo_index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths, locator, folder = ("src/a.py", "tools/b.py"), SourceLocator(demo_index.snapshot), PureWindowsPath(r"C:\app")
+    files = [FileEntry("app", path, str(folder / path), "1:2:3", b"0" * 16, 1) for path in paths]
+    locator.__dict__["_tables"] = [(FileTable.of(files, np.zeros((2, 2), np.int64)), np.zeros(0, np.int64))]
+    monkeypatch.setattr(ncs.search.locate_source, "Path", PureWindowsPath)
+    below: list[Any] = [folder / "src", folder, folder / "doc"]
+    assert [locator.within(path) for path in below] == [[("app", "src")], [("app", "")], []]
+
+
+@pytest.mark.usefixtures("windows")
+@pytest.mark.parametrize(
+    ("path", "glob"), [(r"C:\app\src", "src"), (r"src\b", "src/b"), ("C:\\app", None), (None, None)]
+)
+def test_an_agent_names_a_folder_with_backslashes(
+    demo_index: Index, tmp_path: Path, path: str | None, glob: str | None
+) -> None:
+    root: Any = PureWindowsPath(r"C:\app")
+    assert filters(Project("app", root, Settings(), tmp_path), demo_index, path) == (None, glob)
+
+
+@pytest.mark.usefixtures("windows")
+def test_edits_of_the_index_and_of_git_are_not_watched(demo: Path) -> None:
+    follower = Follower(demo / ".ncs", print)
+    edited = [str(demo / path).replace("/", "\\") for path in (".ncs/seen.json", ".git/HEAD", "repos/a.py")]
+    assert [follower._is_relevant(path) for path in edited] == [False, False, True]
+
+
+@pytest.mark.usefixtures("windows")
+def test_the_port_of_a_server_that_runs_is_not_shared() -> None:
+    with closing(listen("127.0.0.1", 0)) as listening:
+        assert listening.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR) == 0
 
 
 @pytest.mark.usefixtures("windows")

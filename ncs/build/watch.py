@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -77,7 +78,7 @@ class Follower:
 
     def __init__(self, folder: Path, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder, self._say, self._clock = folder, say, clock
-        self._own = f"{folder.resolve()}/"
+        self._own = f"{folder.resolve().as_posix()}/"
         self._read()
         self._edited: set[Path] | None = None
         """Paths to check; None: all files."""
@@ -121,6 +122,7 @@ class Follower:
 
     def _is_relevant(self, path: str) -> bool:
         """Whether a path is neither of an index nor, without a revision, of git."""
+        path = path.replace(os.sep, "/")
         if path.startswith(self._own) or path + "/" == self._own or f"/{DEFAULT_NAME}/" in path:
             return False
         return "/.git/" not in path or bool(BuildConfig.of(self._description).revision)

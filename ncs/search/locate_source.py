@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ class SourceLocator:
             live[dead] = False
             for file in {owner: file for file, owner in enumerate(table.repository.tolist())}.values():
                 repository, name, place = _texts(table, file)
-                folder = Path(full_place(place, self._home).removesuffix(f"/{name}"))
+                folder = Path(full_place(place, self._home).replace(os.sep, "/").removesuffix(f"/{name}"))
                 if folder.is_relative_to(path):
                     found[repository, ""] = None
                 elif path.is_relative_to(folder):

@@ -70,7 +70,7 @@ def files(repository: Repository, filter: Filter) -> Iterator[RawFile]:
             path = repository.prefix + below
             if not folders.enter(below) or not filter.file(path, ignores) or not filter.size(member.size, path):
                 continue
-            origin = Origin(f"{repository.path}/{below}", stamp)
+            origin = Origin.within(repository.path, below, stamp)
             if filter.is_unchanged(origin):
                 yield RawFile(below, member.size, b"", origin, unchanged=True)
             elif (content := _content(member, filter)) is None:

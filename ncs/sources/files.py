@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import NamedTuple
 
 LONGEST_PATH = 4096
@@ -19,6 +20,11 @@ class Origin(NamedTuple):
 
     place: str
     stamp: str = ""
+
+    @classmethod
+    def within(cls, repository: PurePath, path: str, stamp: str) -> Origin:
+        """The origin of what a git repository or an archive holds at a path."""
+        return cls(f"{repository}{os.sep}{path.replace('/', os.sep)}", stamp)
 
 
 class RawFile(NamedTuple):

@@ -138,7 +138,7 @@ def _blobs(git: Git, tree: str, ignores: Ignores, filter: Filter) -> Iterator[Bl
                 filter.skipped.add_unreadable(repository.prefix + path)
             elif filter.size(n_bytes := int(size), path):
                 content_bytes += n_bytes
-                yield Blob(path, n_bytes, Origin(f"{repository.path}/{path}", name))
+                yield Blob(path, n_bytes, Origin.within(repository.path, path, name))
         if listing.wait() != 0:
             raise SourceError(f"git cannot list {repository.path}; see what is wrong with: git fsck")
 

@@ -203,7 +203,8 @@ def listen(host: str, port: int) -> socket.socket:
     # The protocol is named, as asyncio sets TCP_NODELAY only then: without it a body may wait 40 ms for its head's ACK.
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, proto=socket.IPPROTO_TCP)
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if os.name != "nt":  # there it would share the port of a server that runs
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.listen(1024)
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,7 +45,8 @@ def _file(project: Project, index: Index | None, repository: str, path: str) -> 
 
 def filters(project: Project, index: Index, path: str | None) -> tuple[str | None, str | None]:
     """A path glob of the project as repository and path filters of its index: its repositories look like folders."""
-    path = "" if path == str(project.root) else (path or "").removeprefix(f"{project.root}/")
+    path, root = (path or "").replace(os.sep, "/"), project.root.as_posix()
+    path = "" if path == root else path.removeprefix(f"{root}/")
     prefix = path.removeprefix("./").strip("/")
     for name in sorted(index.description.counts.get("repositories", ()), key=len, reverse=True):
         if name != project.root.name and (prefix == name or prefix.startswith(f"{name}/")):
