@@ -48,6 +48,11 @@ def test_a_script_is_executable_parses_and_describes_itself(script: Path) -> Non
     subprocess.run(["bash", "-n", script], check=True)
 
 
+def test_git_changes_no_line_end_on_any_system() -> None:
+    done = subprocess.run(["git", "check-attr", "text", *SCRIPTS], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert {line.rpartition(" ")[2] for line in done.stdout.splitlines()} == {"unset"}
+
+
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="needs shellcheck")
 def test_shellcheck_finds_nothing() -> None:
     done = subprocess.run(["shellcheck", *SCRIPTS], capture_output=True, text=True, check=False)
