@@ -382,13 +382,13 @@ UNFINISHED = 0.5
 IN_BODY: tuple[Field, ...] = ("calls", "enums", "literals", "identifiers")
 _PHRASES = "not implemented error, not implemented exception, unsupported operation exception, unimplemented"
 _NOT_IMPLEMENTED = tuple(stem_all(words.split()) for words in _PHRASES.split(", "))
-_FORMATS = "makefile dockerfile docker cmake gradle bazel terraform jenkinsfile jenkins css scss"
-_FILES = ".yaml .yml .toml .ini .json .xml"
+_FORMATS = "makefile dockerfile docker cmake gradle bazel terraform jenkinsfile jenkins css scss yaml yml toml ini"
+_FILES = ".json .xml"
 ASKS_FOR = {
     TEST: frozenset({"test", "tests", "testing", "tested", "mock", "mocks", "fixture", "spec", "assert", "unittest"}),
     EXAMPLE: frozenset({"example", "examples", "sample", "samples", "demo", "benchmark", "benchmarks", "tutorial"}),
     ASIDE: frozenset({"stub", "stubs", "generated", "vendor", "vendored", "compatibility"}),
-    # not `configuration`, `build` or `json`: code that reads these is asked for in such words; `package.json` is a file
+    # not `configuration`, `build` or `json`: questions about code have such words; `package.json` is a file
     SETTINGS: frozenset(f"{_FORMATS} {_FILES} stylesheet pipeline workflow deploy deployment".split()),
 }
 """Role of a file -> query words that ask for it."""
