@@ -205,7 +205,8 @@ class NameSearch:
         return best
 
     def _bodies_first(self, rows: Rows, name: str) -> Rows:
-        """Definitions in order: files last; the product before tests; named before declared; bodies before stubs."""
+        """Definitions in order: files last; the product before tests; named before declared; a class before its
+        constructors; bodies before stubs."""
         at = [FIELDS.index(each) for each in IN_BODY]
         declared = self._facts.words.lengths(rows)[:, at].sum(axis=1) == 0
         wordless = np.flatnonzero(declared).tolist()
@@ -216,7 +217,8 @@ class NameSearch:
         aside = self._facts.file_roles.roles_of(rows) != SOURCE
         modules = self._documents.mask(Filters(kind="module"))
         files = modules[rows] if modules is not None else np.zeros(len(rows), np.bool_)
-        return rows[np.lexsort((rows, declared, only_declare, aside, files))]
+        constructs = np.isin(rows, self._facts.definitions.constructors(Symbol(name)))
+        return rows[np.lexsort((rows, declared, constructs, only_declare, aside, files))]
 
     def _why_undefined(self, name: Name, allowed: Mask | None) -> str:
         elsewhere, _ = self._defining(name.name)

@@ -75,3 +75,7 @@ def test_a_number_a_used_name_and_a_name_among_words_are_read_as_written(index: 
 
 def test_more_names_than_are_looked_up_in_one_word_are_words(index: Index) -> None:
     assert index.search("write_all,takeIt,getSource,setTarget,readAll", 1)[0].document.name == "write_all"
+
+
+def test_the_definition_of_a_class_stands_before_its_constructors(index: Index) -> None:
+    assert [each.document.kind for each in index.definitions("Reader").found] == ["class", "constructor", "constructor"]
