@@ -414,8 +414,9 @@ def role_factors(roles: NDArray[np.int8], text: str, words: Sequence[str], facto
     """
     by_role = np.full(max(SOURCE, *ASKS_FOR) + 1, float(factor))
     by_role[SOURCE] = 1
+    named = {*words, *re.findall(r"\.[a-z]{2,4}\b", text)}
     for role, triggers in ASKS_FOR.items():
-        if not triggers.isdisjoint([*words, *re.findall(r"\.[a-z]{2,4}\b", text)]):
+        if not triggers.isdisjoint(named):
             by_role[role] = 1
     return by_role[roles]
 
