@@ -76,7 +76,8 @@ class FileTable(ArrayTable):
         names = all(are_below(ids, len(self.texts)) for ids in self._names())
         digests = self.digest.shape == (len(self.bytes), DIGEST_BYTES)
         copies = len(self.copies) > 0 and are_offsets(self.copies, int(self.copies[-1]))
-        return names and digests and copies and are_offsets(self.rows, documents)
+        of_files = documents if len(self.bytes) else 0  # `Index.of` makes documents without files
+        return names and digests and copies and are_offsets(self.rows, of_files)
 
     @classmethod
     def of(cls, entries: Sequence[FileEntry], counts: NDArray[np.int64], began: int = 0, home: str = "") -> FileTable:

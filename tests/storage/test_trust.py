@@ -17,6 +17,7 @@ import pytest
 from ncs.build.pipeline import add_rankers
 from ncs.build.request import request_of
 from ncs.errors import BadInput, IndexFolderError, NcsError
+from ncs.extract import extract
 from ncs.index import Index
 from ncs.storage.commit import open_writer
 from ncs.storage.snapshot import SNAPSHOT, find_index, read_description
@@ -277,6 +278,14 @@ def test_nothing_is_written_on_an_index_that_is_not_trusted(project: Path) -> No
     with Index.load(project / ".ncs") as index, pytest.raises(BadInput, match="'two_field' is not used, as the index"):
         index.ranker("two_field")
     assert {path: path.stat().st_mtime_ns for path in (project / ".ncs").rglob("*")} == before
+
+
+def test_an_index_of_documents_without_files_is_searched_where_it_is_not_trusted(tmp_path: Path, state: Path) -> None:
+    Index.of(extract(CODE.encode(), "python"), tmp_path / "index", config=QUICK).close()
+    shutil.rmtree(state)
+    with Index.load(tmp_path / "index") as index:
+        assert index.snapshot.distrust
+        assert index.search("open door", 1)
 
 
 def test_a_ranker_that_was_put_into_an_index_later_is_not_there(project: Path) -> None:
