@@ -42,7 +42,7 @@ RESULTS = Path(__file__).parent / "results"
 SAMPLE, SAMPLE_OF_MODELS = 1000, 100
 """Documents, and queries, that embedding latency is taken over; of models that may take seconds a text."""
 OFF: Mapping[str, object] = {
-    **dict.fromkeys(("spelling", "meaning", "naming", "definition", "proximity", "consensus"), 0.0),
+    **dict.fromkeys(("spelling", "meaning", "naming", "definition", "consensus"), 0.0),
     **dict.fromkeys(("title", "neighbours", "general", "context", "head"), 0.0),
     **dict.fromkeys(("prose", "role", "outline", "body", "unfinished", "saturation"), 1.0),
     "fold": False,

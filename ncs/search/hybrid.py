@@ -14,13 +14,12 @@ same file:
     learnt      z-score by the index's own learned head, if positive (ncs.search.unif)
     name        overlap of its name and the query
     definition  it defines a symbol of the query
-    proximity   words that are neighbors in the query are near each other in it
     consensus   it uses names that many good candidates of many repositories use
     file        its file is named like the query, and has other good candidates
     verbatim    words of a message in its literals, in the same order; PHRASE for the quoted phrases that it has
     frame       it is a frame of the stack trace, the innermost first
 
-Proximity and file are weighted by `inside`, consensus by its gate (ncs.search.signals).
+The file is weighted by `inside`, consensus by its gate (ncs.search.signals).
 
 Sections of prose have candidates of their own and are no evidence for code. Their `lexical` is BM25 divided by that of
 the best code, 1 at most. The factor `section` ranks them behind code unless the query asks for documents; one that
@@ -124,15 +123,14 @@ class Weights:
 class Settings:
     """Parameters of the ranking that are not tuned.
 
-    spelling, prose: of ncs.search.question; 0 and 1 turn them off. context, proximity, verbatim, frame: weights; 0
-    turns each off. role to saturation: factors of ncs.search.signals; 1 turns each off. fold: whether near duplicates
+    spelling, prose: of ncs.search.question; 0 and 1 turn them off. context, verbatim, frame: weights; 0 turns
+    each off. role to saturation: factors of ncs.search.signals; 1 turns each off. fold: whether near duplicates
     are folded. calibrated: whether tuned weights are used.
     """
 
     spelling: float = SPELLING
     prose: float = PROSE
     context: float = 1.0
-    proximity: float = 0.05
     verbatim: float = 3.0
     frame: float = 12.0
     role: float = signals.ROLE
@@ -405,7 +403,6 @@ class HybridRanker(Ranker):
         features["phrases"] = phrases.shares(rows)
         in_literals = self._literal_scores(analysis, tokens, rows, inside) * (roles != TEST)
         verbatim = np.maximum(in_literals, PHRASE * features["phrases"])
-        near = signals.proximity(words, stems, rows, stem_all(intent.words), idf)
         values = {
             "lexical": (pool.lexical - pool.spelling) / best,
             "spelling": pool.spelling / best,
@@ -424,7 +421,6 @@ class HybridRanker(Ranker):
             "file": inside * (titles + beside),
             "name": weights.naming * (signals.ELSEWHERE + (1 - signals.ELSEWHERE) * inside) * directed,
             "definition": weights.definition * definition,
-            "proximity": settings.proximity * inside * near,
             "verbatim": settings.verbatim * verbatim,
             "frame": settings.frame * on_trace,
         }

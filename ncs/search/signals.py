@@ -10,10 +10,6 @@ R(a) is the number of repositories among those documents that use a. Only a name
 the weight of the signal depends on how many repositories use the leading names; inside one repository it is 0. And only
 where many documents fit the query do they share one: where the scores of those that vote fall off, few do.
 
-Proximity: for every two adjacent words of the query, weighted by idf, whether a document's code has both within WINDOW
-words of each other, in any order, its fields concatenated. Comments and literals are left out. Only the best candidates
-are read, as postings hold no positions.
-
 `inside` is 1 / the effective number of repositories among the candidates: 1 inside one project, where queries ask for a
 place, however short its code; near 0 over many projects, where they ask how something is done. It is the weight of the
 file signal, which over many projects would lift whole folders named like the query.
@@ -25,7 +21,6 @@ import heapq
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -290,34 +285,6 @@ def declared_overlap(symbols: Definitions, intent: Intent, rows: Rows, idf: Mapp
         if symbol.certain and total and len(declaring):
             recall = sum(idf.get(stem, 0.0) for stem in set(stem_all(tokenize(symbol.name)))) / total
             result[are_in(rows, declaring)] = min(recall, 1.0) ** 2
-    return result
-
-
-WINDOW = 4
-"""Window of proximity in words; 2 and 8 are no better."""
-DEPTH = 150
-"""Candidates whose words are read for proximity; 400 are no better."""
-NEAR_FIELDS: tuple[Field, ...] = ("name", "scope", "calls", "enums", "identifiers", "types", "parameters")
-
-
-def proximity(table: WordReader, stems: Stems, rows: Rows, words: Sequence[str], idf: Mapping[str, float]) -> Scores:
-    """The share of the query's adjacent pairs that each row has near each other, 0 to 1, [len(rows)]; rows: best first;
-    words: stems of the query, in order."""
-    result, terms = np.zeros(len(rows)), list(dict.fromkeys(words))
-    pairs = {(min(a, b), max(a, b)) for a, b in pairwise(map(terms.index, words)) if a != b}
-    if not pairs:
-        return result
-    ids, offsets = table.select_rows(NEAR_FIELDS, rows[:DEPTH])
-    at, term = _find_terms(stems, ids, terms)
-    owners = np.searchsorted(offsets, at, side="right") - 1
-    near = np.zeros((min(len(rows), DEPTH), len(terms), len(terms)), np.bool_)  # [rows, terms, terms]
-    for step in range(1, WINDOW + 1):  # near: fewer than WINDOW words in between
-        close = (at[step:] - at[:-step] <= WINDOW) & (owners[step:] == owners[:-step])
-        near[owners[step:][close], term[step:][close], term[:-step][close]] = True
-    weights = {(a, b): idf[terms[a]] + idf[terms[b]] for a, b in pairs}
-    total = sum(weights.values())
-    for (a, b), weight in weights.items():
-        result[: len(near)] += weight / total * (near[:, a, b] | near[:, b, a]) if total else 0.0
     return result
 
 

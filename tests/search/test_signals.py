@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ncs.search import signals
-from ncs.search.signals import BODY, DEPTH, OPPOSITES, UNFINISHED, agree, directions, select_hits
+from ncs.search.signals import BODY, OPPOSITES, UNFINISHED, agree, directions, select_hits
 from ncs.storage.names import NameUses, batch_uses, name_uses
 from ncs.storage.words import WordTableBuilder
-from ncs.text.stems import Stems, stem_all
+from ncs.text.stems import Stems
 from ncs.types import Document
 from tests.words import table
 
@@ -161,32 +161,3 @@ def test_a_small_body_that_says_it_is_not_implemented_counts_less() -> None:
     rows = np.arange(7)
     factors = signals.quality_factors(words, Stems(words.vocabulary), rows, signals.thin_bodies(words, rows))
     assert factors.tolist() == [UNFINISHED, UNFINISHED, UNFINISHED, 1, 1, 1, 1]
-
-
-def near(*documents: str, words: str = "parse date file") -> list[float]:
-    idf = {"pars": 3.0, "date": 2.0, "file": 1.0}
-    words_of, rows = table(*documents, field="calls"), np.arange(len(documents))
-    values = signals.proximity(words_of, Stems(words_of.vocabulary), rows, stem_all(words.split()), idf)
-    return list(values.tolist())
-
-
-def test_a_pair_counts_up_to_four_words_apart_and_not_beyond_in_any_order() -> None:
-    # pairs of the query: parse date (idf 5), date file (idf 3)
-    values = near(
-        "parse the date",
-        "date we want to parse",  # four words on
-        "date that we want to parse",  # five
-        "file of dates one two three four parse",
-        "parse date file",
-        "parse one two three four file",  # no pair of the query at all
-        "only parse",  # words of different documents are not near
-        "date only",
-        "parse date parse date",  # a pair counts once
-    )
-    assert values == pytest.approx([5 / 8, 5 / 8, 0, 3 / 8, 1, 0, 0, 0, 5 / 8])
-    assert near("parse parse", words="parse") == near("parse parse", words="parse parse") == [0]
-    assert near("name: parse; scope: date", "doc: parse date", "literals: parse date", words="parse date") == [1, 0, 0]
-
-
-def test_only_the_first_candidates_are_read() -> None:
-    assert near(*["parse date"] * (DEPTH + 1), words="parse date") == [1.0] * DEPTH + [0.0]
