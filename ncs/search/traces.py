@@ -7,8 +7,8 @@ One pattern reads the frames of all languages:
     in C:\\src\\Serilog\\Core\\Logger.cs:line 12                    #0 /app/vendor/slim/Slim/App.php(12): run()
 
 Folders above a project differ, so a file of the index is the frame's if the last two parts of their paths are equal, or
-all of the shorter one. A frame without file leads to the definition of its name (without a class or namespace, only if
-there is a single one):
+all of the shorter one; of several, the one with most equal parts is. A frame without file leads to the definition of
+its name (without a class or namespace, only if there is a single one):
 
     at Serilog.Core.Logger.Write(LogEvent e)                     #2 0x00007ffff7ca90a1 in leveldb::DBImpl::Write ()
 """
@@ -19,7 +19,7 @@ import re
 from collections import defaultdict
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -122,7 +122,9 @@ class Files:
                     rows |= dict.fromkeys(_defining(frame.name, definitions))
                     continue
                 named = self.by_name.get(frame.path[-1], ())
-                files = [number for number in named if _ends_alike(frame.path, self.places[number][1])]
+                alike = {number: _alike(frame.path, *self.places[number]) for number in named}
+                most = max(alike.values(), default=0)
+                files = [number for number, parts in alike.items() if parts == most > 0]
                 here = np.flatnonzero(np.isin(self.numbers, files)) if files else np.zeros(0, np.int64)
                 if len(here):
                     best = _function_of(frame, documents.locations(here.tolist()))
@@ -144,18 +146,16 @@ def lines_of(trace: Trace, location: Location) -> list[int]:
     """The lines of frames in a function, innermost first; frames that name the function before others."""
     name = re.compile(rf"(?<!\w){re.escape(location.qualified_name.rpartition('.')[2])}(?!\w)")
     frames = sorted(trace.frames, key=lambda frame: not name.search(frame.text))
-    lines = (frame.line for frame in frames if _ends_alike(frame.path, location.path))
+    lines = (frame.line for frame in frames if _alike(frame.path, location.repository, location.path))
     return [line for line in lines if location.start_line <= line <= location.end_line]
 
 
-def _ends_alike(frame: Sequence[str], path: str) -> bool:
-    parts = path.split("/")
-    shared = 0
-    for one, other in zip(reversed(frame), reversed(parts), strict=False):
-        if one != other:
-            break
-        shared += 1
-    return shared >= min(2, len(frame), len(parts))
+def _alike(frame: Sequence[str], repository: str, path: str) -> int:
+    """How many parts at their ends are equal; 0 for too few."""
+    parts = f"{repository}/{path}".split("/")
+    pairs = zip(reversed(frame), reversed(parts), strict=False)
+    equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return equal if equal >= min(2, len(frame), path.count("/") + 1) else 0
 
 
 def _function_of(frame: Frame, locations: Sequence[Location]) -> int | None:
@@ -168,14 +168,15 @@ def _function_of(frame: Frame, locations: Sequence[Location]) -> int | None:
     own, words = set(_NAME.findall(line)) - {"at"}, set(_NAME.findall(frame.text))
     own = own or (set() if _FRAME.search(before) else words)
 
-    def fit(at: int) -> tuple[int, bool, bool, int]:
+    def fit(at: int) -> tuple[int, bool, bool, int, int]:
         location = locations[at]
         inside = location.start_line <= frame.line <= location.end_line
         name = re.split(r"\W+", location.qualified_name)
         named, shared = name[-1] in words, sum(part in own for part in set(name)) if name[-1] in own else 0
         length = location.end_line - location.start_line
         near = -length if inside else -abs(location.start_line - frame.line)
-        return shared, inside and named, inside or named, near
+        folders = sum(part in words for part in location.path.split("/"))
+        return shared, inside and named, inside or named, folders, near
 
     best = max(range(len(locations)), key=fit)
     return best if fit(best)[2] else None

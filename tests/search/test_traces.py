@@ -43,6 +43,10 @@ FILES = {
     "lib/router.js": "function next (req) {\n  return handle(req)\n}\n",
     "core/Logger.cs": "class Logger {\n  void Emit(Event e) {\n    sink.Emit(e);\n  }\n\n"
     "  Logger(Sink s) {\n    sink = s;\n  }\n}\n",
+    **{
+        f"{crate}/src/main.rs": f'fn main() {{\n    run_{crate}()\n        .expect("no plan")\n}}\n'
+        for crate in ("one", "two", "six")
+    },
     **{f"src/things/other{n}.py": f"def other_{n}(name, mode):\n    return opened(name, mode)\n" for n in range(8)},
 }
 
@@ -133,6 +137,19 @@ def test_a_file_of_the_same_name_elsewhere_is_not_the_frames(index: Index) -> No
     assert read_trace('  File "/home/ana/tool/core.py", line 3, in run').frames[0].path[-1] == "core.py"
     hits = index.search('File "/home/ana/tool/core.py", line 3, in run\nKeyError: sink emit', 1)
     assert hits[0].document.path != "src/things/core.py"
+
+
+@pytest.mark.parametrize(
+    "frame",
+    ["at /home/ana/all/{}/src/main.rs:3:10", "1: {}::main\n             at ./src/main.rs:3:10"],
+    ids=["path", "name"],
+)
+def test_of_files_whose_paths_end_alike_the_one_that_more_of_the_frame_names_is_its_file(
+    index: Index, frame: str
+) -> None:
+    for crate in ("one", "two", "six"):
+        hits = ask(index, f"no plan\n  {frame.format(crate)}", ranker="hybrid")["hits"]
+        assert [(hit["path"], hit["line"]) for hit in hits if "line" in hit] == [(f"{crate}/src/main.rs", 3)]
 
 
 def test_a_class_of_another_package_is_not_the_frames(index: Index) -> None:
