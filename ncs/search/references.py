@@ -282,7 +282,7 @@ class NameSearch:
         found = list(self._walk(passing, near, spelled, k, passes))
         total = max(len(passing), len(found)) if len(found) == k else len(found)
         if total > k:
-            notes.append(messages.FIRST_USES.format(k=k, total=total))
+            notes.append(messages.FIRST_USES.format(total=total, name=name.name))
         if not found and len(rows) > len(passing):
             notes.append(messages.USES_LEFT_OUT.format(name=name.name))
         elif not found and not notes:

@@ -54,7 +54,7 @@ def test_vimgrep_has_a_line_for_each_use_and_follows_edits(home: Path, tmp_path:
     (tmp_path / "src/app/view.py").write_text("# moved\n" + VIEW)
     run = invoke("refs", "pad", "--format", "vimgrep", "-n", "1", cwd=tmp_path)
     assert run.stdout == "src/app/view.py:8:10:    view.pad(\n"
-    assert run.stderr == "ncs: the first 1 of about 3\n"
+    assert run.stderr == "ncs: about 3 functions use pad; not all are shown\n"
 
 
 def test_json_is_one_object_or_a_line_for_each(home: Path) -> None:

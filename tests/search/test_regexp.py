@@ -55,7 +55,7 @@ def test_with_a_question_it_filters_and_the_answer_says_what_matched(index: Inde
     assert (answer["ranker"], answer["regexp"]) == ("bm25", r"sleep\((x|2)\)")
     assert hit["regexp_matches"] == ["sleep(x)", "sleep(2)"]
     listing = ask(index, "", 1, ranker="hybrid", regexp="sleep")
-    assert (listing["ranker"], listing["notes"]) == ("regexp", ["3 places match; these are the first"])
+    assert (listing["ranker"], listing["notes"]) == ("regexp", ["3 places match; not all are shown"])
     assert [(hit["rank"], hit["score"], hit["confidence"]) for hit in listing["hits"]] == [(1, 1.0, None)]
     assert ask(index, "", 1, ranker="hybrid", regexp="xyzzy")["notes"] == ["nothing found; use other words"]
 

@@ -169,8 +169,8 @@ def test_an_index_that_came_with_a_project_does_not_make_us_read_other_folders(
         assert index is not None
         assert notes == []
         assert cautions(index) == [
-            "only built-in rankers search, as the index is not trusted (another user or machine made it, or"
-            " it was altered); build the index again: ncs build SOURCES -i FOLDER"
+            "never updated, and searched by built-in rankers only, as the index is not trusted (another user or"
+            " machine made it, or it was altered); build the index again: ncs build SOURCES -i FOLDER"
         ]
         place = index.search("hide soft keyboard")[0].document.location
         assert shown_path(project, index, place.repository, place.path) == f"{place.repository}/{place.path}"
