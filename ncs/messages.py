@@ -11,6 +11,7 @@ COMMON_WORDS = "only common words in the query ({words}); add what the function 
 TOO_LONG = "the {what} has {length:,} characters; shorten it to {most:,}"
 NO_MATCH = "no match for {name!r}"
 SIMILAR = "no match for {name!r}; similar: {near}"
+NO_NUMBER = "no match for {name!r}; a regexp finds numbers"
 RESPELLED = "no match for {name!r}; searching for {other!r}"
 NO_PHRASE = "no hit has the words in quotes as they stand; each was searched for"
 LINKED = "no word of the query is in this code; hits have words that stand for them in public code"
@@ -49,5 +50,5 @@ TIMEOUT = "no answer within {seconds:g} seconds"
 
 
 def no_match(name: str, near: Sequence[str]) -> str:
-    """Nothing is called so, but these nearly."""
-    return (SIMILAR if near else NO_MATCH).format(name=name, near=", ".join(near))
+    """Nothing is called so, but these nearly; of numbers few are indexed."""
+    return (NO_NUMBER if name[:1].isdigit() else SIMILAR if near else NO_MATCH).format(name=name, near=", ".join(near))

@@ -55,6 +55,7 @@ QUESTIONS: dict[str, Case] = {
     "NO_MATCH": ("search", {"query": "zzqx"}),
     "SIMILAR": ("references", {"name": "read_text_fil"}),
     "RESPELLED": ("search", {"query": "hide keybord"}),
+    "NO_NUMBER": ("search", {"query": "0x1f"}),
     "NO_WORDS": ("search", {"query": "?!"}),
     "COMMON_WORDS": ("search", {"query": "how to"}),
     "NO_PHRASE": ("search", {"query": '"keyboard the hide"'}),
