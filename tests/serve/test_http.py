@@ -149,6 +149,8 @@ def test_answers_have_the_shape_of_their_examples_in_openapi(client: TestClient)
     for path in EXAMPLES:
         for route in paths[path].values():
             assert route["responses"]["200"]["content"]["application/json"]["example"]
+    refusal = paths["/api/search"]["get"]["responses"]["422"]["content"]["application/json"]["example"]
+    assert client.get("/api/search", params={"query": "x", "k": "101"}).json() == refusal
     hit = client.get("/api/search", params={"query": "hide soft keyboard"}).json()["hits"][0]
     for path, parameters in (
         ("/api/search", {"query": "hide soft keyboard"}),

@@ -62,10 +62,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     }]},
     "/api/feedback": {"written": True},
 }  # fmt: skip
-_ERROR: dict[str, Any] = {"error": {
-    "code": "bad_request", "message": "k: Input should be less than or equal to 100",
-    "remedy": "see /openapi.json for parameters and limits",
-}}  # fmt: skip
+_ERROR = {"error": {"code": "bad_request", "message": "k is 101", "remedy": "it must be at most 100"}}
 STATUSES = {
     401: "the token is missing or wrong",
     403: "cross-site request, or unknown host name",
