@@ -182,7 +182,7 @@ def _check_index(index: Index) -> Iterator[Finding]:
 def left_out(counts: Mapping[str, Any], notes: Iterable[str]) -> Iterator[Finding]:
     """The parts of the sources that are not in the index, with the reasons."""
     if skipped := skipped_text(counts.get("skipped", {})):
-        yield Finding("note", "skipped", skipped)
+        yield Finding("note", "skipped", f"skipped: {skipped}")
     for name, text in (
         ("broken", "with syntax errors (what could be parsed is indexed)"),
         ("failed", "could not be parsed"),

@@ -102,7 +102,7 @@ def test_what_was_left_out_is_listed_with_its_reasons() -> None:
     remedy = "pip install 'neural-code-search[languages]'"
     notes = [f"files (3 of c) were left out; to read them, {remedy}", "x: has no commit"]
     assert [(finding.text, finding.command) for finding in left_out(counts, notes)] == [
-        ("1,234 generated, 2 minified", None),
+        ("skipped: 1,234 generated, 2 minified", None),
         ("5 files with syntax errors (what could be parsed is indexed): a.py, b.py, c.py ...", None),
         ("1 file could not be read; check the permissions: secret.py", None),
         ("files (3 of c) were left out; to read them", remedy),

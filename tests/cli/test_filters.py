@@ -173,3 +173,7 @@ def test_options_may_come_before_the_question_but_not_before_a_command(home: Pat
 def test_similar_functions_are_filtered_and_listed_in_the_same_way(home: Path) -> None:
     run = invoke("similar", "src/dock.py:1", "-l", "-T", "py", "-e", "open", "-g", "!lib", cwd=home)
     assert (run.returncode, run.stdout) == (0, "src/door.js\n")
+    for options in ((), ("-e", "open")):  # as an agent reads it
+        hit = json.loads(invoke("similar", "src/dock.py:1", "-n", "1", "--json", *options, cwd=home).stdout)["hits"][0]
+        run = invoke("similar", "src/dock.py:1", "-n", "1", "--no-code", *options, cwd=home)
+        assert run.stdout.splitlines()[0].endswith(f"  {100 * hit['score']:.0f}% similar")
