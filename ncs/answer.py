@@ -228,8 +228,8 @@ def references_to(
     index: Index, name: str, k: int = 10, *, file: str | None = None, code: bool = True, **filters: Any
 ) -> Answer:
     """`Index.references`. Keys: name, index, spelled (the spellings searched), total (approximate), notes, references:
-    hits with `lines` (numbers of lines with the name), `texts` (these lines) and `group` (one of GROUPS, TESTS or USES
-    of ncs.search.references).
+    hits with `lines` (numbers of lines with the name), `texts` (these lines) and `group` (one of GROUPS, TESTS,
+    DOCUMENTS or USES of ncs.search.references).
     """
     result = index.references(name, k, file=file, **filters)
     return {

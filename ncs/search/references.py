@@ -60,8 +60,8 @@ DECLARED = ("overload", "abstractmethod")
 MATCHES = ("exact", "other spelling", "prefix")
 GROUPS = ("same file", "same folder", "same repository", "elsewhere")
 """Groups of uses by their distance to the nearest definition."""
-TESTS, USES = "tests", "uses"
-"""The groups of uses in tests, and of uses of an undefined name."""
+TESTS, DOCUMENTS, USES = "tests", "documents", "uses"
+"""The groups of uses in tests and in prose, which come last, and of uses of an undefined name."""
 _SEPARATOR = re.compile(r"(?:::|->|[.#])(?=\w|~)")
 _RECEIVER = re.compile(
     r"(?:^|(?<=::))(?:func |\S{0,99}/)?([\w.]{0,99})\((?:\w{1,80} )?\*?(\w{1,80})(?:\[[^]]{0,80}\])?\)[. ](?=\w)"
@@ -94,7 +94,7 @@ class Definition(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """A use. lines: (number in the file, text) of those with the name; group: one of GROUPS, TESTS or USES."""
+    """A use. lines: (number in the file, text) of those with the name; group: one of GROUPS, TESTS, DOCUMENTS, USES."""
 
     document: Document
     lines: list[tuple[int, str]]
@@ -262,7 +262,7 @@ class NameSearch:
     def references(
         self, name: Name, k: int, *, passes: LocationFilter | None = None, allowed: Mask | None = None
     ) -> References:
-        """The first k uses, those near a definition first, tests last, or a note why there are none.
+        """The first k uses, those near a definition first, tests and documents last, or a note why there are none.
 
         passes: the location filter; a document with copies is shown at its first location that passes.
         """
@@ -354,11 +354,12 @@ class NameSearch:
         """The first k uses, file by file; a line is shown in its innermost function only."""
         numbers, places = self._documents.files()
         near = _nearness(numbers[rows], numbers[defining], places)
-        tests = self._facts.file_roles.roles_of(rows) == TEST
-        order = sorted(range(len(rows)), key=lambda at: (tests[at], near[at], places[numbers[rows[at]]], rows[at]))
+        roles, sections = self._facts.file_roles.roles_of(rows), self._facts.file_roles.sections
+        behind = (roles == TEST) + 2 * (np.zeros(len(rows), int) if sections is None else sections[rows])
+        order = sorted(range(len(rows)), key=lambda at: (behind[at], near[at], places[numbers[rows[at]]], rows[at]))
         left = k
-        for (test, distance, _), group in groupby(order, lambda at: (tests[at], near[at], numbers[rows[at]])):
-            group_name = TESTS if test else GROUPS[distance] if len(defining) else USES
+        for (rank, distance, _), group in groupby(order, lambda at: (behind[at], near[at], numbers[rows[at]])):
+            group_name = (GROUPS[distance] if len(defining) else USES, TESTS, DOCUMENTS, DOCUMENTS)[rank]
             documents = self._documents.documents([int(rows[at]) for at in group])
             placed = [at_matching_location(document, passes) for document in documents]
             uses = [

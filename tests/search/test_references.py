@@ -77,6 +77,10 @@ FILES = {
     "app/app.py": APP,
     "lib/text.py": "def helper(x):\n    return x.strip()\n\n\ndef fold(x):\n    return helper(x)\n",
     "tests/test_core.py": "def test_parse():\n    assert parse_json('x') == 1\n",
+    "wall/paint.py": "def paint_wall(x):\n    return x\n",
+    "wall/README.md": "# Walls\n\n```python\npaint_wall(2)\n```\n",
+    "app/house.py": "def build_house():\n    return paint_wall(1)\n",
+    "tests/test_paint.py": "def test_paint():\n    assert paint_wall(3) == 3\n",
     "web/x.js": "function show() {\n  button.addEventListener('x', parseJson);\n}\n",
 }
 ELSEWHERE = {"main.py": "def start():\n    return parse_json(1)\n"}
@@ -111,6 +115,14 @@ def test_uses_come_by_distance_from_the_definition_and_tests_last(index: Index) 
         ("same folder", "run", [4]),  # passed on, not called; `count` has a parameter of this name
         ("elsewhere", "start", [2]),
         ("tests", "test_parse", [2]),
+    ]
+
+
+def test_documents_that_use_a_name_come_last(index: Index) -> None:
+    assert uses(index, "paint_wall") == [
+        ("same repository", "build_house", [2]),
+        ("tests", "test_paint", [2]),
+        ("documents", "Walls", [4]),
     ]
 
 

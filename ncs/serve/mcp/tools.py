@@ -149,7 +149,8 @@ class FindDefinition(_Ranked):
 
 class FindReferences(_Ranked):
     """Find what uses a name: the functions that call it, pass it on or mention it, each with these lines. Those in the
-    file of its definition come first, tests last. Use it before you change or remove something, and before grep."""
+    file of its definition come first, tests and documents last. Use it before you change or remove something, and
+    before grep."""
 
     name: str = Field(
         min_length=1, max_length=500, description="parse_json; narrowed: View.setPadding, src/text.py::fold."
