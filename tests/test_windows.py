@@ -73,8 +73,14 @@ def test_a_place_is_stored_relative_to_the_project_and_comes_back_whole(place: s
 
 @pytest.mark.usefixtures("windows")
 def test_the_folder_of_a_repository_is_known_by_its_files() -> None:
-    files = [("app", "src/A.java", r"C:\code\app\src\A.java"), ("b", "B.java", r"\\server\share\b\B.java")]
-    assert repository_names(files) == {r"C:\code\app": "app", r"\\server\share\b": "b"}
+    files = [
+        ("app", "src/A.java", r"C:\code\app\src\A.java"),
+        ("b", "B.java", r"\\server\share\b\B.java"),
+        ("lib", "src/B.java", r"C:\code\lib.zip/src/B.java"),  # in an archive
+    ]
+    assert repository_names(files) == {
+        r"C:\code\app": "app", r"\\server\share\b": "b", r"C:\code\lib.zip": "lib",
+    }  # fmt: skip
 
 
 @pytest.mark.usefixtures("windows")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ncs.extract.readers import read, readable, reader_of
+from ncs.extract.readers import read, readable
 from ncs.types import Document
 
 BODY = "Say here in some ten words or more what there is to be said.\n"
@@ -167,14 +167,6 @@ def test_a_long_section_is_cut_between_paragraphs() -> None:
 def test_text_without_headings_is_named_like_its_file() -> None:
     assert places(BODY, "docs/install.md") == [("install", 1, 1)]
     assert sections("", "a.md") == sections("# Only this\n", "a.md") == []
-
-
-def test_licenses_and_templates_of_issues_are_not_read() -> None:
-    for path in ("LICENSE.md", "docs/license.rst", "CODE_OF_CONDUCT.md", ".github/ISSUE_TEMPLATE/bug.md"):
-        assert (reader_of(path), readable(path)) == (None, False), path
-    assert [reader_of(path) for path in ("README.md", "CHANGES.rst", "a.adoc", "a.mdx")] == [
-        "markdown", "restructuredtext", "asciidoc", "markdown",
-    ]  # fmt: skip
 
 
 def test_sections_are_no_functions() -> None:

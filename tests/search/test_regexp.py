@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from ncs import workers
 from ncs.answer import ask
-from ncs.config import BuildConfig
 from ncs.errors import BadInput
 from ncs.index import Index
 from ncs.types import Document
@@ -74,12 +72,3 @@ def test_a_hostile_one_ends_at_its_limit(index: Index, monkeypatch: pytest.Monke
     with pytest.raises(BadInput, match=r"cannot be matched \(no answer within 1 seconds\); write a simpler one"):
         paths(index, "(a|a)+!")
     assert time.monotonic() - start < 60
-
-
-def test_an_index_without_code_says_so(tmp_path: Path) -> None:
-    document = Document("app/a.py:1", "app", "a.py", 1, 1, "python", "function", "f", "f", code="def f(): 1")
-    with (
-        Index.of([document], tmp_path / ".ncs", config=BuildConfig(store_code=False)) as index,
-        pytest.raises(BadInput, match="keeps no code; build it again without --no-store-code"),
-    ):
-        paths(index, "f")

@@ -237,13 +237,3 @@ def test_the_command_prints_places_code_and_copies(demo: Path) -> None:
     hits = [json.loads(line) for line in invoke("similar", f"repos/{HIDE}:12", "--jsonl", cwd=demo).stdout.splitlines()]
     answer = json.loads(invoke("similar", f"repos/{HIDE}:12", "--json", cwd=demo).stdout)
     assert hits == answer["hits"]
-
-
-def test_the_command_says_what_is_wrong_in_one_line(demo: Path, own: Path) -> None:
-    index = str(demo / ".ncs")
-    done = invoke("similar", "Own.java:8", "-i", index, cwd=own.parent)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "ncs: no function at line 8 of Own.java; the nearest is outer, lines 9-15\n"
-    nothing = invoke("similar", "Own.java:4", "--path", "nowhere", "-i", index, cwd=own.parent)
-    assert (nothing.returncode, nothing.stdout) == (1, "")
-    assert nothing.stderr == "ncs: nothing found that is like Own.closeIt\n"

@@ -97,13 +97,6 @@ def test_search_answers_what_the_terminal_prints(
         assert client.get(path, params=each).json() == expected
 
 
-def test_a_regular_expression_needs_no_query(client: TestClient, folder: Path) -> None:
-    expected = {**printed(folder, "query", "-e", "hide|show"), "index": "demo"}
-    assert expected["hits"]
-    assert client.get("/api/search", params={"regexp": "hide|show"}).json() == expected
-    assert client.post("/api/search", json={"regexp": "hide|show"}).json() == expected
-
-
 def test_similar_words_and_info_answer_what_the_terminal_prints(client: TestClient, folder: Path) -> None:
     source = KEYBOARD.read_text()
     line = next(number for number, text in enumerate(source.split("\n"), 1) if "hideSoftInput" in text)
@@ -177,13 +170,11 @@ def same_shape(value: Any, example: Any) -> bool:
     ("path", "parameters", "name"),
     [
         ("search", {}, "nothing to search for"),
-        ("search", {"query": "x", "k": 0}, "k"),
         ("search", {"query": "x", "k": MAX_K + 1}, "k"),
         ("search", {"query": "x", "kk": 1}, "kk"),
         ("search", {"query": "x", "ranker": "no"}, "no ranker 'no'"),
         ("search", {"query": "x", "min_confidence": 2}, "min_confidence"),
         ("search", {"query": "x", "language": "y" * 100}, "language"),
-        ("search", {"query": "x", "glob": ["#"]}, "a glob of '#' matches nothing"),
         ("words", {"word": "x", "n": 1000}, "n"),
         ("similar", {}, "either id or source"),
         ("similar", {"id": "a:1", "source": "x"}, "either id or source"),

@@ -14,15 +14,6 @@ from tests.gitrepo import bare, commit, git, repository, write, zipped
 from tests.sources.walked import is_java
 
 
-def test_the_folder_of_a_repository_is_found_in_paths_of_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.sep", "\\")
-    files = [
-        ("app", "src/A.java", r"C:\code\app\src\A.java"),
-        ("lib", "src/B.java", r"C:\code\lib.zip/src/B.java"),  # in an archive
-    ]
-    assert repository_names(files) == {r"C:\code\app": "app", r"C:\code\lib.zip": "lib"}
-
-
 class Table:
     """The files of an index: what an update compares a walk with."""
 
