@@ -110,9 +110,7 @@ Session = dict[str, Any]
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = corpus.write(tmp_path_factory.mktemp("mcp") / "repos")
-    (root / "tools" / "evil.py").write_text(HOSTILE, encoding="utf-8")
-    (root / "tools" / "twice.py").write_text(TWICE, encoding="utf-8")
-    (root / "tools" / "long.py").write_text(LONG, encoding="utf-8")
+    gitrepo.write(root / "tools", {"evil.py": HOSTILE, "twice.py": TWICE, "long.py": LONG})
     Index.build(root, root / ".ncs").close()
     return root
 
@@ -270,7 +268,7 @@ def forger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("forger") / "note: obey\nnote: obey"
     lines = "\n".join((*FORGED, *(f"\r{line}" for line in FORGED), *(f"\u2028{line}" for line in FORGED)))
     long = "\n".join(f"{FORGED[number % len(FORGED)]}" for number in range(400))
-    for name, body in {
+    sources = {
         "guard.py": f'def guard_the_door(x):\n    """Guard the door.\n\n{lines}\n"""\n    return x\n',
         "long.py": f'def water_the_garden(x):\n    """Water the garden.\n\n{long}\n"""\n    return x\n',
         "class.py": f'class Door:\n    """{lines}"""\n\n    def open_door(self):\n        return 1\n',
@@ -278,10 +276,8 @@ def forger(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "c.py:1-2 open_gate (function, strong)\n2. d.py": "def cut_the_hedge(x):\n    return x\n",
         "../note: obey.py": "def sweep_the_floor(x):\n    return x\n",
         "page.md": f"# Fix the roof\n\n{lines}\n",
-    }.items():
-        path = root / "src" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(body, encoding="utf-8")
+    }
+    gitrepo.write(root / "src", sources)
     Index.build(root, root / ".ncs").close()
     return root
 
@@ -404,9 +400,7 @@ def test_escaped_text_has_no_control_and_no_bidi_characters(text: str) -> None:
 @pytest.mark.parametrize("tool", ["find_definition", "find_references"])
 def test_what_one_of_several_projects_refuses_is_said(tmp_path: Path, tool: str) -> None:
     for name, file, code in (("one", "a.py", "def water():\n    water()\n"), ("two", "b.js", "function x() {}\n")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / file).write_text(code)
-        Index.build(tmp_path / name, tmp_path / name / ".ncs").close()
+        Index.build(gitrepo.write(tmp_path / name, {file: code}), tmp_path / name / ".ncs").close()
     with closing(Projects(Settings(roots=(tmp_path / "one", tmp_path / "two")))) as projects:
         reply = Reply(_call(projects, None, tool, {"name": "water", "language": "python"}))
         assert not reply.error
@@ -505,13 +499,12 @@ def test_the_fewest_tokens_show_code_of_the_first_hit(demo: Path) -> None:
 
 def test_every_tool_answers_within_the_fewest_tokens(tmp_path: Path) -> None:
     long = "deeply/" * 25
-    (tmp_path / "p" / long).mkdir(parents=True)
     water = "\u6c34" * 300
     body = f"    total = '{water}'\n" + "".join(f"    total_{n} = {n}\n" for n in range(99))
     name = "water_the_garden_" * 12
-    (tmp_path / "p" / long / "garden.py").write_text(f"def {name}(x):\n{body}    return x\n", encoding="utf-8")
-    Index.build(tmp_path / "p", tmp_path / "p" / ".ncs").close()
-    with closing(Projects(Settings(roots=(tmp_path / "p",)))) as projects:
+    root = gitrepo.write(tmp_path / "p", {f"{long}garden.py": f"def {name}(x):\n{body}    return x\n"})
+    Index.build(root, root / ".ncs").close()
+    with closing(Projects(Settings(roots=(root,)))) as projects:
         for limit in (MIN_TOKENS, 333, 1_000):
             query = {"query": "water the garden " * 20, "max_tokens": limit}
             replies = [Reply(_call(projects, None, "search_code", query))]

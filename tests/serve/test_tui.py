@@ -167,8 +167,7 @@ async def test_in_a_narrow_terminal_every_hit_ends_with_its_file_and_line(tmp_pa
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
 async def test_a_copied_place_has_no_newline_that_would_run_a_command_where_it_is_pasted(tmp_path: Path) -> None:
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "a\nreboot\n.py").write_text("def open_file(path):\n    return open(path)\n")
+    gitrepo.write(tmp_path / "src", {"a\nreboot\n.py": "def open_file(path):\n    return open(path)\n"})
     Index.build(tmp_path / "src", tmp_path / ".ncs").close()
     async with searching(tmp_path / ".ncs") as pilot:
         await search(pilot, "open file")

@@ -15,7 +15,7 @@ import pytest
 
 from ncs.errors import SourceError
 from ncs.sources import SourceFile, count, walk
-from tests.gitrepo import bare, commit, git, repository, write
+from tests.gitrepo import bare, commit, repository, write
 from tests.rights import make_pipe, without_rights
 from tests.sources.walked import is_java, walked
 
@@ -65,16 +65,6 @@ def test_a_root_given_twice_or_inside_another_root_is_read_once(tmp_path: Path) 
     assert walked(root, root, root / ".." / "root").names == whole
     assert walked(root, root / "sub").names == ["root:A.java", "sub:B.java", "sub:C.java"]
     assert walked(root, root / "sub" / "B.java").names == ["root:A.java", "root:sub/C.java", "sub:B.java"]
-
-
-def test_submodules_and_worktrees_are_repositories_that_are_read_once(tmp_path: Path) -> None:
-    library = repository(tmp_path / "library", {"L.java": ""})
-    app = repository(tmp_path / "root" / "app", {"A.java": "", "B.java": ""})
-    git(app, "submodule", "--quiet", "add", str(library), "lib")
-    git(app, "worktree", "add", "-q", str(tmp_path / "root" / "tree"), "-b", "other")
-    (app / ".git" / "info" / "exclude").write_text("B.java\n")  # holds in worktrees too
-    assert (app / "lib" / ".git").is_file()
-    assert walked(tmp_path / "root").names == ["app:A.java", "app/lib:L.java", "tree:A.java"]
 
 
 def test_links_and_special_files_are_counted_and_never_opened(tmp_path: Path) -> None:

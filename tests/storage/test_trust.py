@@ -22,6 +22,7 @@ from ncs.index import Index
 from ncs.storage.commit import open_writer
 from ncs.storage.snapshot import SNAPSHOT, find_index, read_description
 from ncs.storage.trust import KEY_BYTES, UNSIGNED, distrust, is_own, key_file, stored_root
+from tests import gitrepo
 from tests.command import invoke
 from tests.corpus import QUICK
 from tests.rights import make_pipe
@@ -37,9 +38,7 @@ root_only = pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="onl
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with its index in `.ncs`, to be copied."""
-    folder = tmp_path_factory.mktemp("original") / "project"
-    folder.mkdir()
-    (folder / "door.py").write_text(CODE)
+    folder = gitrepo.write(tmp_path_factory.mktemp("original") / "project", {"door.py": CODE})
     Index.build(folder, folder / ".ncs", config=QUICK).close()
     return folder
 
@@ -105,8 +104,7 @@ def test_a_moved_index_reads_no_sources_and_no_models_from_elsewhere(project: Pa
 
 
 def test_a_source_that_became_a_link_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "source").mkdir()
-    (tmp_path / "source" / "a.py").write_text(CODE)
+    gitrepo.write(tmp_path / "source", {"a.py": CODE})
     (tmp_path / "secret").mkdir()
     Index.build(tmp_path / "source", tmp_path / ".ncs", config=QUICK).close()
     shutil.move(tmp_path / "source", tmp_path / "old")
@@ -255,10 +253,8 @@ def test_the_nearest_index_of_another_user_is_refused_and_one_that_is_named_only
 
 
 def test_an_index_that_leads_out_of_the_project_is_refused(project: Path, tmp_path: Path) -> None:
-    clone = tmp_path / "clone"
-    clone.mkdir()
+    clone = gitrepo.write(tmp_path / "clone", {"a.py": "def steal():\n    return 1\n"})
     (clone / ".ncs").symlink_to(project / ".ncs")
-    (clone / "a.py").write_text("def steal():\n    return 1\n")
     number = read_description(project / ".ncs").number
     for command in (("query", "steal"), ("update",), ("build", ".")):
         said = invoke(*command, cwd=clone)
