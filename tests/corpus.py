@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ncs.config import BuildConfig, FastTextConfig, LsaConfig
+from tests import gitrepo
 
 DEMO = Path(__file__).parent / "data" / "demo"
 QUICK = BuildConfig(embeddings="lsa", lsa=LsaConfig(dim=8))
@@ -39,6 +40,4 @@ def write_pairs(root: Path) -> Path:
         f"def {words[number % 100]}_{words[100 + number % 100]}():\n    return {words[200 + number]}\n"
         for number in range(500)
     ]
-    root.mkdir(parents=True, exist_ok=True)
-    (root / "pairs.py").write_text("\n".join(functions))
-    return root
+    return gitrepo.write(root, {"pairs.py": "\n".join(functions)})

@@ -18,6 +18,7 @@ from corpora.stackoverflow import read_posts
 from corpora.trec import read_qrels, read_run, write_qrels, write_run
 from ncs.errors import BadInput
 from ncs.types import Document, Query
+from tests.gitrepo import write
 
 METHOD = 'public void hideKeyboard(View v) {\n  manager.hideSoftInput(v);\n  log("hidden");\n}'
 
@@ -105,14 +106,10 @@ def test_a_wrong_line_of_a_file_is_reported_with_its_number(
     ],
 )
 def test_a_wrong_beir_file_is_an_error_of_one_line(tmp_path: Path, name: str, text: str | None, message: str) -> None:
-    (tmp_path / "qrels").mkdir()
-    (tmp_path / "corpus.jsonl").write_text('{"_id": "1", "text": "a"}\n')
-    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "a"}\n')
-    (tmp_path / "qrels" / "test.tsv").write_text("q\t1\t1\n")
+    whole = {"corpus.jsonl": '{"_id": "1", "text": "a"}\n', "queries.jsonl": '{"_id": "q", "text": "a"}\n'}
+    write(tmp_path, {**whole, "qrels/test.tsv": "q\t1\t1\n", name: text or ""})
     if text is None:
         (tmp_path / name).unlink()
-    else:
-        (tmp_path / name).write_text(text)
     with pytest.raises(BadInput, match=message) as caught:
         list(read_beir(tmp_path).documents())
     assert "\n" not in str(caught.value)

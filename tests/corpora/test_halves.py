@@ -10,6 +10,7 @@ from corpora import load_corpora
 from corpora.__main__ import main
 from corpora.halves import halves
 from ncs.errors import BadInput
+from tests.gitrepo import write
 
 
 def function(name: str, lines: int) -> str:
@@ -19,12 +20,12 @@ def function(name: str, lines: int) -> str:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    root = tmp_path / "proj"
-    root.mkdir()
-    (root / "a.py").write_text(f"{function('first', 9)}\n\n{function('short', 7)}\n\n{function('long', 81)}")
-    (root / "b.py").write_text(f"{function('second', 8)}\n\n{function('first', 9)}")
-    (root / "c.js").write_text("function other() {\n" + "  call();\n" * 9 + "}\n")
-    return root
+    files = {
+        "a.py": f"{function('first', 9)}\n\n{function('short', 7)}\n\n{function('long', 81)}",
+        "b.py": f"{function('second', 8)}\n\n{function('first', 9)}",
+        "c.js": "function other() {\n" + "  call();\n" * 9 + "}\n",
+    }
+    return write(tmp_path / "proj", files)
 
 
 def test_the_first_half_asks_for_the_second_and_the_longer_one_answers(tree: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ncs.index import Index
+from tests import gitrepo
 from tests.command import invoke
 from tests.heads import SOURCE, head
 
@@ -17,8 +18,7 @@ from tests.heads import SOURCE, head
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Code in `src`, a training run in `run`."""
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "io.py").write_bytes(SOURCE)
+    gitrepo.write(tmp_path, {"src/io.py": SOURCE})
     head().save(tmp_path / "run" / "head")
     return tmp_path
 
