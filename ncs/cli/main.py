@@ -132,6 +132,9 @@ def _options(
 
 def main() -> None:
     """The `ncs` command; without arguments, in a terminal, or with --print first, `ncs tui`. Exits."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # it is closed, and a file of the index would be opened under its number
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: PTH123, SIM115
     encoding = "utf-8" if os.name == "nt" else None  # JSON is; a pipe there has the code page of the system
     for stream in (sys.stdout, sys.stderr):  # what a stream cannot encode is escaped
         getattr(stream, "reconfigure", lambda **_: None)(encoding=encoding, errors="backslashreplace")

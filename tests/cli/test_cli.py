@@ -210,6 +210,16 @@ def test_a_reader_that_exits_early_is_not_an_error(demo: Path, arguments: list[s
     assert (run.returncode, run.stderr) == (0, "")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no shell closes a stream there")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_is_read_as_empty_and_written_to_as_nowhere(demo: Path, closed: str) -> None:
+    for arguments, status in (["query", "keyboard", "-n1"], 0), (["query", "-"], 2), (["build", ".", "-i", "other"], 0):
+        command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "ncs.cli", *arguments]
+        run = subprocess.run(command, cwd=demo, input="", capture_output=True, text=True, timeout=LONG, check=False)
+        assert (run.returncode, "Traceback" in run.stderr) == (status, False)
+    shutil.rmtree(demo / "other")
+
+
 @pytest.mark.skipif(sys.platform != "win32", reason="other systems look for programs on the PATH only")
 def test_a_program_of_the_working_folder_is_not_run_as_git(tmp_path: Path) -> None:
     shutil.copy(sys.executable, tmp_path / "git.exe")
