@@ -55,6 +55,9 @@ def main_program(name: str, interrupted: str = "") -> Callable[[Callable[P, int]
                 if hasattr(error, "format_message"):  # of typer: a wrong option
                     say(f"{name}: {_wrong_option(error, name)}")
                     return FAILED
+                if isinstance(error, MemoryError) or str(error) == "can't start new thread":
+                    say(f"{name}: no memory or thread is left; end other programs, or raise the limits (ulimit -a)")
+                    return FAILED
                 if type(error).__module__.partition(".")[0] in ("typer", "click"):
                     raise
                 traceback.print_exc()

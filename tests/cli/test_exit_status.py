@@ -7,6 +7,8 @@ import pytest
 from ncs.errors import IndexBusy, NcsError
 from ncs.exit_status import main_program
 
+LIMITED = "prog: no memory or thread is left; end other programs, or raise the limits (ulimit -a)\n"
+
 
 @pytest.mark.parametrize(
     ("error", "status", "line"),
@@ -15,6 +17,8 @@ from ncs.exit_status import main_program
         (IndexBusy("busy;\nwait"), 2, "prog: busy; wait\n"),
         (FileNotFoundError(2, "No such file or directory", "a.json"), 2, "prog: a.json: No such file or directory\n"),
         (OSError("odd"), 2, "prog: the system: odd\n"),
+        (MemoryError(), 2, LIMITED),
+        (RuntimeError("can't start new thread"), 2, LIMITED),
         (KeyboardInterrupt(), 130, "prog: interrupted; the same command goes on\n"),
         (ZeroDivisionError(), 2, "prog: ZeroDivisionError: a mistake in prog; please report it with the lines above\n"),
     ],
