@@ -49,6 +49,8 @@ def main_program(name: str, interrupted: str = "") -> Callable[[Callable[P, int]
                 line = str(error)
                 if isinstance(error, OSError):
                     line = f"{error.filename or 'the system'}: {error.strerror or error}"
+                if isinstance(error, FileNotFoundError) and not error.filename:  # of os.getcwd
+                    line = "the working folder is gone; enter it again"
                 say(f"{name}: {' '.join(line.splitlines())}")
                 return FAILED
             except Exception as error:

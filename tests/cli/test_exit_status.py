@@ -16,6 +16,7 @@ LIMITED = "prog: no memory or thread is left; end other programs, or raise the l
         (NcsError("no such corpus; name another"), 2, "prog: no such corpus; name another\n"),
         (IndexBusy("busy;\nwait"), 2, "prog: busy; wait\n"),
         (FileNotFoundError(2, "No such file or directory", "a.json"), 2, "prog: a.json: No such file or directory\n"),
+        (FileNotFoundError(2, "No such file or directory"), 2, "prog: the working folder is gone; enter it again\n"),
         (OSError("odd"), 2, "prog: the system: odd\n"),
         (MemoryError(), 2, LIMITED),
         (RuntimeError("can't start new thread"), 2, LIMITED),
