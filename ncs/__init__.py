@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,12 +17,6 @@ __all__ = ["Document", "Hit", "Index", "Query", "__version__"]
 
 def __getattr__(name: str) -> Any:
     """Import on first use: `import ncs` alone costs nothing."""
-    if name == "Index":
-        from ncs.index import Index
-
-        return Index
-    if name in {"Document", "Hit", "Query"}:
-        from ncs import types
-
-        return getattr(types, name)
-    raise AttributeError(f"module 'ncs' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'ncs' has no attribute {name!r}")
+    return getattr(import_module("ncs.index" if name == "Index" else "ncs.types"), name)
