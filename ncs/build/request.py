@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from ncs.progress import Track, silent
 from ncs.sources import Origin, Readable, Scope, Skipped, SourceFile, repository_names, walk
 from ncs.sources.repositories import address_of, is_address
 from ncs.storage.files import FileEntry
-from ncs.storage.snapshot import Description
+from ncs.storage.snapshot import Description, Snapshot
 from ncs.storage.trust import check_trust, roots_of
 
 BeforeCommit = Callable[[Sequence[tuple[Path, int]]], None]
@@ -128,6 +129,14 @@ class Difference:
     began: int
     skipped: Skipped
     snapshot: int
+
+
+def changes_since(snapshot: Snapshot, seconds: float, *, force: bool = False) -> Difference:
+    """Find the files that differ from those of an index, within a time limit. Raises what `request_of` and `walk`
+    raise; force: as of `walk`."""
+    request = replace(request_of(snapshot.description, snapshot.folder), force=force)
+    with closing(FileCache(snapshot)) as cache:
+        return find_changes(cache, request, seconds=seconds)
 
 
 def find_changes(

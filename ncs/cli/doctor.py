@@ -9,8 +9,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -204,9 +203,9 @@ def _check_trust(index: Index) -> Iterator[Finding]:
 
 
 def _check_sources(index: Index, seconds: float) -> Iterator[Finding]:
-    """Report what has changed since the index was built or updated, without writing anything."""
-    from ncs.build.file_cache import FileCache, made_by
-    from ncs.build.request import find_changes, request_of
+    """Report what has changed since the index was built or updated, or that it is not trusted; nothing is written."""
+    from ncs.build.file_cache import made_by
+    from ncs.build.request import changes_since
 
     description, update = index.description, _command("update", "-i", index.folder)
     roots = index.snapshot.roots
@@ -221,9 +220,7 @@ def _check_sources(index: Index, seconds: float) -> Iterator[Finding]:
         text = "read by another version of ncs or its grammars; the next update reads all files again"
         yield Finding("note", "sources", text, update)
     try:
-        request = replace(request_of(description, index.folder), force=True)
-        with closing(FileCache(index.snapshot)) as cache:
-            difference = find_changes(cache, request, seconds=seconds)
+        difference = changes_since(index.snapshot, seconds, force=True)
     except NcsError as error:
         yield Finding("todo", "sources", str(error), update)
         return

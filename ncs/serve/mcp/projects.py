@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TypeVar
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from ncs.answer import not_ready
-from ncs.build.request import Changes, Difference, find_changes, request_of
+from ncs.build.request import Changes, changes_since
 from ncs.console import count
 from ncs.errors import BadInput, IndexDamaged, IndexNotFound, IndexVersion, NcsError, SourceError, unknown
 from ncs.index import Index
@@ -157,10 +157,14 @@ class Project:
     def _check(self, live: LiveIndex) -> None:
         """Look for changed files, and update the index where there are any."""
         with live.acquire() as index:
-            if not self._may_update(index):
+            roots = index.snapshot.roots  # none of an index that is not trusted
+            if self._settings.store or not roots or not all(root.exists() for root in roots):
                 return
             unfinished = self.own and bool(not_ready(index))  # its build was killed
-            difference = None if unfinished else self._difference(index)
+            difference = None
+            if not unfinished:
+                with suppress(NcsError, OSError):  # its files cannot be read
+                    difference = changes_since(index.snapshot, self._settings.check)
         self.changes = self.current = None
         self._last_check = time.monotonic()
         if unfinished:
@@ -172,22 +176,6 @@ class Project:
                 self.problem = ""
             else:
                 self._run("update")
-
-    def _may_update(self, index: Index) -> bool:
-        """Whether its sources are there; an index that is not trusted has none."""
-        roots = index.snapshot.roots
-        return not self._settings.store and bool(roots) and all(root.exists() for root in roots)
-
-    def _difference(self, index: Index) -> Difference | None:
-        """The changes found within the time limit; None where the files cannot be read."""
-        from ncs.build.file_cache import FileCache  # only a check needs it
-
-        try:
-            request = request_of(index.description, index.folder)
-            with closing(FileCache(index.snapshot)) as cache:
-                return find_changes(cache, request, seconds=self._settings.check)
-        except (NcsError, OSError):
-            return None
 
 
 def _summary(changes: Changes) -> str:
