@@ -31,7 +31,7 @@ from ncs.search.locate_source import SourceLocator
 from ncs.serve.editors import editor_command
 from ncs.serve.http.app import listen
 from ncs.serve.mcp.places import filters
-from ncs.serve.mcp.projects import Project, Settings, common_folder
+from ncs.serve.mcp.projects import Project, Settings
 from ncs.serve.terminal import from_here
 from ncs.sources.files import Origin
 from ncs.sources.filters import Scope
@@ -145,16 +145,6 @@ def test_the_port_of_a_server_that_runs_is_not_shared() -> None:
 )
 def test_a_path_is_shown_from_here_or_whole_on_another_drive(path: str, shown: str) -> None:
     assert from_here(PureWindowsPath(path), PureWindowsPath(r"C:\Users\me\app")) == shown
-
-
-def test_folders_on_two_drives_have_no_folder_in_common() -> None:
-    one, other = PureWindowsPath(r"C:\code\app\src"), PureWindowsPath(r"c:\Code\lib")
-    assert common_folder([one]) == one
-    assert common_folder([one, other]) == PureWindowsPath(r"C:\code")
-    assert common_folder([one, PureWindowsPath(r"D:\code")]) is None
-    assert common_folder([PureWindowsPath(r"\\server\share\a"), one]) is None
-    assert common_folder([Path("/code"), Path("s3://bucket/code")]) is None
-    assert common_folder([]) is None
 
 
 def test_a_link_names_this_host_or_the_server_of_a_share() -> None:

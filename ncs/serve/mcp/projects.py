@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePath
-from typing import TypeVar
+from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -24,7 +24,6 @@ from ncs.sources.roots import check_roots
 from ncs.storage.snapshot import DEFAULT_NAME, SNAPSHOT, find_index, read_description, work_tree
 from ncs.storage.trust import check_place, roots_of
 
-P = TypeVar("P", bound=PurePath)
 MAX_PROJECTS = 16
 RETRY = 30.0
 """Seconds before a failed job is tried again."""
@@ -242,7 +241,10 @@ class Projects:
     def _of_index(self, folder: Path) -> Project:
         with Index.load(folder) as index:
             roots = index.snapshot.roots
-        root = common_folder(roots) or folder.parent
+        try:
+            root = Path(os.path.commonpath(roots))
+        except ValueError:  # there is none, or they are on two drives
+            root = folder.parent
         return self._open.setdefault(folder, Project(self._name(root), root, self._settings, folder))
 
     def _name(self, root: Path) -> str:
@@ -272,12 +274,6 @@ def _project_of(folder: Path) -> Path:
     with suppress(SourceError):
         return check_roots([work_tree(folder)], force=False)[0]
     return folder
-
-
-def common_folder(paths: Sequence[P]) -> P | None:
-    """The folder that all of these lie in; None where there is none, as on two drives."""
-    above = (folder for path in paths[:1] for folder in (path, *path.parents))
-    return next((folder for folder in above if all(path.is_relative_to(folder) for path in paths)), None)
 
 
 def _check_root(root: Path) -> None:
