@@ -322,7 +322,6 @@ def document_as_dict(document: Document, *, code: bool = True) -> dict[str, Any]
 
 
 def _code(document: Document, weights: Mapping[str, float], first: Sequence[int], *, shown: bool) -> dict[str, Any]:
-    """The keys code, excerpt and marked."""
     code = document.code if shown else ""
     lines = excerpt(code, document.language, document.name, weights, first) if code else []
     return {"code": code or None, "excerpt": lines, "marked": sorted(weights)}

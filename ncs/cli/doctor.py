@@ -103,7 +103,6 @@ def _command(*words: str | Path) -> str:
 
 
 def _check_installation() -> Iterator[Finding]:
-    """The program and its libraries, grammars, extras."""
     from ncs.build.file_cache import FASTTEXT, installed_version
     from ncs.extract.languages import LANGUAGES, installed
     from ncs.learn.general import verify
@@ -154,7 +153,6 @@ def requirements() -> dict[str, list[str]]:
 
 
 def _check_index(index: Index) -> Iterator[Finding]:
-    """Documents, word vectors, tuned weights."""
     from ncs.answer import not_ready
     from ncs.build.head_weight import head_summary
     from ncs.learn.confidence import TUNED

@@ -148,7 +148,6 @@ def uri_of(path: PurePath) -> str:
 
 
 def _print_header(console: Console, hit: Mapping[str, Any], link: str | None) -> None:
-    """Rank, name and likelihood; the place; the words matched; copies."""
     from rich.style import Style
     from rich.text import Text
 

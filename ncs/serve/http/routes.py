@@ -139,7 +139,6 @@ def _json(body: bytes) -> Response:
 
 
 def _responses(path: str) -> dict[int | str, dict[str, Any]]:
-    """The responses of a route for OpenAPI, with an example of each."""
     errors: dict[int | str, dict[str, Any]] = {
         status: {"description": text, **_example(_ERROR)} for status, text in STATUSES.items()
     }

@@ -256,7 +256,6 @@ class Projects:
         return numbered
 
     def _close_oldest(self) -> None:
-        """Keep at most so many projects open."""
         if len(self._open) > MAX_PROJECTS + len(self._settings.roots):
             fixed = {project.root for project in self._fixed}
             oldest = next(root for root in self._open if root not in fixed)

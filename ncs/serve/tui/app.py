@@ -349,7 +349,6 @@ def _truncate(text: str) -> tuple[str, int]:
 
 
 def _explanation(answer: Mapping[str, Any], hit: Mapping[str, Any], width: int) -> Content:
-    """The analysis of the query, and the reasons for this hit's score."""
     lines = [*query_lines(answer, width), "", *reasons_lines(hit["explanation"], width, 0)]
     return Content(visible("\n".join(lines)))
 
