@@ -87,7 +87,7 @@ def diagnose(folder: Path | None, seconds: float) -> Iterator[Finding]:
         with Index.load(index_folder(folder)) as index:
             yield from _check_index(index)
             yield from left_out(index.description.counts, index.description.notes)
-            yield from _check_trust(index) if index.snapshot.distrust else _check_sources(index, seconds)
+            yield from _check_sources(index, seconds)
             yield from _check_disk(index)
     except IndexNotFound as error:
         text, _, _ = str(error).partition("; ")
@@ -194,25 +194,23 @@ def left_out(counts: Mapping[str, Any], notes: Iterable[str]) -> Iterator[Findin
         yield Finding("note", "build", text.rstrip(" ;,:") if pip else note, f"pip install{command}" if pip else None)
 
 
-def _check_trust(index: Index) -> Iterator[Finding]:
-    """Why the index is not trusted, whose sources are not checked."""
-    text = f"only built-in rankers search: the index is not trusted ({index.snapshot.distrust})"
-    yield Finding("todo", "trust", text, _command("build", "SOURCES", "-i", index.folder))
-
-
 def _check_sources(index: Index, seconds: float) -> Iterator[Finding]:
     """Report what has changed since the index was built or updated, or that it is not trusted; nothing is written."""
     from ncs.build.file_cache import made_by
     from ncs.build.request import changes_since
 
     description, update = index.description, _command("update", "-i", index.folder)
+    build = _command("build", "SOURCES", "-i", index.folder)
+    if reason := index.snapshot.distrust:
+        yield Finding("todo", "trust", f"only built-in rankers search: the index is not trusted ({reason})", build)
+        return
     roots = index.snapshot.roots
     if not roots:
         yield Finding("note", "sources", "the index does not name its source files: it cannot be updated")
         return
     if missing := [str(root) for root in roots if not root.exists()]:
         text = f"source folder missing ({', '.join(missing)}); results come from the old index"
-        yield Finding("todo", "sources", text, _command("build", "SOURCES", "-i", index.folder))
+        yield Finding("todo", "sources", text, build)
         return
     if description.counts["sources"]["made_by"] != made_by():
         text = "read by another version of ncs or its grammars; the next update reads all files again"
