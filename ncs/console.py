@@ -70,7 +70,7 @@ def is_fancy(color: str = "auto") -> bool:
     return color == "always" or bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
 
 
-def rich_console(*, stderr: bool = False, color: str = "auto") -> Console:
+def rich_console(color: str = "auto") -> Console:
     """A console for colored text, as wide as the terminal; color: auto, always or never.
 
     With "auto" rich itself heeds NO_COLOR, FORCE_COLOR and TERM=dumb.
@@ -86,7 +86,7 @@ def rich_console(*, stderr: bool = False, color: str = "auto") -> Console:
         "always": {"force_terminal": True, "color_system": "standard", "no_color": False},
         "never": {"color_system": None},
     }
-    return Terminal(highlight=False, soft_wrap=False, emoji=False, stderr=stderr, **forced.get(color, {}))
+    return Terminal(highlight=False, soft_wrap=False, emoji=False, **forced.get(color, {}))
 
 
 def columns_of(text: str) -> int:

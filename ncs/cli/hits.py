@@ -121,7 +121,7 @@ def show_table(
     """Print hits on a terminal: colored, at its width, with places as links and long lines of code cut."""
     from rich.text import Text
 
-    console, locator = rich_console(color=color), locator_of(snapshot)
+    console, locator = rich_console(color), locator_of(snapshot)
     if "explanation" in answer:
         console.print(Text(visible("\n".join(query_lines(answer, console.width))), "dim"), end="\n\n")
     for hit in answer["hits"]:
