@@ -61,10 +61,9 @@ def find_definitions(
             repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests,
             places=places_in(opened_index.snapshot, places or ()), code=not no_code or form == "vimgrep",
         )  # fmt: skip
-        count = show(
-            answer, form, opened_index.snapshot, key="definitions", code=not no_code, all_lines=all_lines, quiet=quiet
-        )
-        options.end(answer, count, quiet=quiet)
+        snapshot = opened_index.snapshot
+        found = show(answer, form, snapshot, key="definitions", code=not no_code, all_lines=all_lines, quiet=quiet)
+        options.end(answer, found, quiet=quiet)
 
 
 def find_references(
