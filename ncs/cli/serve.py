@@ -13,7 +13,7 @@ import typer
 from typer import Argument, Option
 
 from ncs.cli.options import IndexOption, Store, TokenFile, index_folder, without_none
-from ncs.console import say, show_table
+from ncs.console import show_table
 from ncs.errors import BadInput, needing
 from ncs.exit_status import INTERRUPTED
 
@@ -97,7 +97,7 @@ def serve(
     token = read_token(token_file, os.environ)
     with needing("ncs serve", "server"):
         from ncs.serve.http import app
-    app.serve(settings, token, say)
+    app.serve(settings, token)
 
 
 def mcp(
@@ -156,6 +156,6 @@ def mcp(
     with needing("ncs mcp", "mcp"):
         from ncs.serve.mcp import server
     if http:
-        server.serve_http(settings, port, token, say)
+        server.serve_http(settings, port, token)
     else:
         server.serve_stdio(settings)

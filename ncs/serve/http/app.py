@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from types import FrameType
@@ -26,7 +26,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ncs import __version__
-from ncs.console import count
+from ncs.console import count, say
 from ncs.errors import BadInput, NcsError
 from ncs.serve.http.errors import HttpError, from_validation_error, to_http_error
 from ncs.serve.http.routes import add_routes
@@ -173,7 +173,7 @@ class Gateway:
         return path if any(path == getattr(route, "path", None) for route in self.app.routes) else "other"
 
 
-def serve(settings: Settings, token: str | None, say: Callable[[str], None]) -> None:
+def serve(settings: Settings, token: str | None) -> None:
     """Serve until SIGTERM or SIGINT; running requests are answered first.
 
     Raises what `LiveIndex` raises, and BadInput where the address is not available.

@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, BinaryIO
@@ -23,6 +23,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ncs import __version__
+from ncs.console import say
 from ncs.errors import NcsError
 from ncs.messages import NOTHING_FOUND
 from ncs.serve.live_index import share_heap
@@ -153,7 +154,7 @@ class _Lines(io.StringIO):
         return line.decode("utf-8", "replace")
 
 
-def serve_http(settings: Settings, port: int, token: str | None, say: Callable[[str], None]) -> None:
+def serve_http(settings: Settings, port: int, token: str | None) -> None:
     """Serve clients of this machine at http://127.0.0.1:port/mcp until SIGINT or SIGTERM; token: None for none.
 
     Raises BadInput where the port is not available.
