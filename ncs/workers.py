@@ -121,11 +121,9 @@ class Workers:
                     connection = self._start(slot, connection)
                 connection.send((function, arguments, seconds))
                 succeeded, value = _answer(connection, seconds)
-            except TaskKilled as error:
-                succeeded, value = False, error
             except (EOFError, OSError):
                 succeeded, value = False, TaskKilled("its process died; memory may have run out")
-            except Exception as error:  # of `initialize`, or of pickle: the task cannot be sent, its process is well
+            except Exception as error:  # TaskKilled; or of `initialize` or pickle, and its process is well
                 succeeded, value = False, error
             if isinstance(value, MemoryError):
                 value = TaskKilled("it took too much memory")
