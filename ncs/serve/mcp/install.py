@@ -187,12 +187,11 @@ def _read(path: Path) -> tuple[str, int]:
 
 def _write(path: Path, backup: str, after: str, permissions: int) -> None:
     """Write the settings, and what they held where there is a `backup`; a file without any is removed."""
-    data = after.encode()
     path.parent.mkdir(parents=True, exist_ok=True)
     if backup:
         replace_file(_backup(path), backup, permissions)
     if after:
-        replace_file(path, data, permissions)
+        replace_file(path, after, permissions)
     else:
         path.unlink()
 
