@@ -147,11 +147,13 @@ def test_a_path_is_shown_from_here_or_whole_on_another_drive(path: str, shown: s
     assert from_here(PureWindowsPath(path), PureWindowsPath(r"C:\Users\me\app")) == shown
 
 
+@pytest.mark.filterwarnings("ignore:pathlib.PurePath.as_uri:DeprecationWarning")  # of 3.14; real paths are no pure ones
 def test_a_link_names_this_host_or_the_server_of_a_share() -> None:
     assert uri_of(PureWindowsPath(r"C:\my code\a.py")) == f"file://{gethostname()}/C:/my%20code/a.py"
     assert uri_of(PureWindowsPath(r"\\server\share\a.py")) == "file://server/share/a.py"
 
 
+@pytest.mark.filterwarnings("ignore:pathlib.PurePath.as_uri:DeprecationWarning")  # of 3.14; real paths are no pure ones
 def test_a_database_on_a_share_is_opened_by_an_address_without_a_host(tmp_path: Path) -> None:
     drive, share = (
         database_uri(PureWindowsPath(path)) for path in (r"C:\my code\d.sqlite", r"\\server\share\d.sqlite")
