@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
 
 from corpora.corpus import add_judgment
 from corpora.jsonl import read_lines
@@ -13,13 +15,15 @@ from ncs.errors import BadInput
 from ncs.files import replace_file
 from ncs.types import Qrels, Run
 
+T = TypeVar("T")
+
 
 def write_run(run: Run, path: Path, *, tag: str = "ncs") -> None:
-    """`query Q0 document rank score tag`, best first; BadInput for an id with white space."""
+    """`query Q0 document rank score tag`, best first; white space of ids becomes %20 and alike."""
     lines = (
-        f"{_id(query)} Q0 {_id(document)} {rank} {float(score)!r} {tag}\n"
-        for query, scores in run.items()
-        for rank, (document, score) in enumerate(sorted(scores.items(), key=lambda pair: -pair[1]), 1)
+        f"{query} Q0 {document} {rank} {float(score)!r} {tag}\n"
+        for query, scores in _escaped(run).items()
+        for rank, (document, score) in enumerate(sorted(_escaped(scores).items(), key=lambda pair: -pair[1]), 1)
     )
     replace_file(path, "".join(lines))
 
@@ -41,11 +45,11 @@ def read_run(path: Path) -> Run:
 
 
 def write_qrels(qrels: Qrels, path: Path) -> None:
-    """`query 0 document grade`; BadInput for an id with white space."""
+    """`query 0 document grade`; white space of ids as `write_run` has it."""
     lines = (
-        f"{_id(query)} 0 {_id(document)} {grade}\n"
-        for query, grades in qrels.items()
-        for document, grade in grades.items()
+        f"{query} 0 {document} {grade}\n"
+        for query, grades in _escaped(qrels).items()
+        for document, grade in _escaped(grades).items()
     )
     replace_file(path, "".join(lines))
 
@@ -79,7 +83,16 @@ def _score(text: str, place: str) -> float:
     return score
 
 
-def _id(id: str) -> str:
-    if not id or re.search(r"\s", id):
-        raise BadInput(f"TREC files cannot hold the id {id!r} (white space); write a BEIR folder, or rename it")
-    return id
+def _escaped(values: Mapping[str, T]) -> dict[str, T]:
+    """The values by ids that TREC files can hold; BadInput for an empty id, and where two become one.
+
+    >>> _escaped({"my app/a.py:1": 1, "app/a%b.py:1": 2})
+    {'my%20app/a.py:1': 1, 'app/a%b.py:1': 2}
+    """
+    escaped = {re.sub(r"\s", lambda space: quote(space[0]), id): value for id, value in values.items()}
+    if len(escaped) < len(values) or "" in escaped:
+        raise BadInput(
+            "TREC files hold no empty id, and no two that differ in white space and %20 alone; "
+            "rename one, or write a BEIR folder"
+        )
+    return escaped

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import TypeVar
-from urllib.parse import quote
 
 import numpy as np
 
@@ -27,7 +24,6 @@ from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.serve.http.settings import Settings
 
-T = TypeVar("T")
 PORT = 8766
 COLUMNS = ("Language", "Query", "GitHubUrl", "Relevance", "Notes")
 """The columns of annotationStore.csv."""
@@ -135,7 +131,7 @@ def export(session: Session, path: Path) -> str:
     """Write the judgments; returns a sentence with their number.
 
     FILE.csv: a row per judgment in annotationStore's columns. A folder that is there: BEIR, with every document of the
-    index. Any other name: TREC qrels, of several people's grades the mean, halves rounded up (`trec_id`).
+    index. Any other name: TREC qrels, of several people's grades the mean, halves rounded up.
     Raises BadInput where nothing is judged and for ids that the form cannot hold.
     """
     qrels = qrels_of(session.judgments.pairs, session.judgments.answers())
@@ -149,7 +145,7 @@ def export(session: Session, path: Path) -> str:
         elif path.suffix.lower() == ".csv":
             _write_csv(session, path)
         else:
-            write_qrels(_trec_ids(qrels), path)
+            write_qrels(qrels, path)
     except UnicodeEncodeError as error:
         raise BadInput(f"{path} cannot hold {error.object[:80]!r}, which is not Unicode; rename that file") from None
     except OSError as error:
@@ -164,24 +160,8 @@ def export_runs(session: Session, folder: Path) -> list[Path]:
     paths = []
     for ranker, run in runs(session.judgments.pairs, session.judgments.recipe).items():
         paths.append(folder / f"{ranker}.run")
-        write_run(_trec_ids({query: run[query] for query in run if query in qrels}), paths[-1], tag=ranker)
+        write_run({query: run[query] for query in run if query in qrels}, paths[-1], tag=ranker)
     return paths
-
-
-def trec_id(id: str) -> str:
-    """An id for TREC files, which cannot hold white space.
-
-    >>> trec_id("my app/a.py:1"), trec_id("app/a%b.py:1")
-    ('my%20app/a.py:1', 'app/a%b.py:1')
-    """
-    return re.sub(r"\s", lambda space: quote(space[0]), id)
-
-
-def _trec_ids(by_query: Mapping[str, Mapping[str, T]]) -> dict[str, dict[str, T]]:
-    renamed = {query: {trec_id(id): value for id, value in values.items()} for query, values in by_query.items()}
-    if any(len(renamed[query]) < len(values) for query, values in by_query.items()):
-        raise BadInput("two ids differ only in white space and %20; make a folder and export into it, as BEIR")
-    return renamed
 
 
 def _write_csv(session: Session, path: Path) -> None:

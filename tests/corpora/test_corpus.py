@@ -57,6 +57,18 @@ def test_trec_files_give_back_runs_with_their_ties_and_scores(tmp_path: Path) ->
     assert read_qrels(tmp_path / "qrels") == qrels
 
 
+def test_ids_with_white_space_meet_again_in_trec_files_and_none_is_lost(tmp_path: Path) -> None:
+    section = "docs/shell-completion.md::Shell Completion"
+    write_run({"q 1": {section: 2.0, "a%b": 1.0}}, tmp_path / "run")
+    write_qrels({"q 1": {section: 1}}, tmp_path / "qrels")
+    assert read_run(tmp_path / "run") == {"q%201": {section.replace(" ", "%20"): 2.0, "a%b": 1.0}}
+    assert read_qrels(tmp_path / "qrels") == {"q%201": {section.replace(" ", "%20"): 1}}
+    with pytest.raises(BadInput, match="no two that differ in white space"):
+        write_run({"q": {"a b": 2.0, "a%20b": 1.0}}, tmp_path / "run")
+    with pytest.raises(BadInput, match="hold no empty id"):
+        write_run({"q": {"": 1.0}}, tmp_path / "run")
+
+
 SHEET_HEADER = "No.,StackOverflow ID,a FRank"
 
 
