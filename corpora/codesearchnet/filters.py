@@ -248,7 +248,7 @@ def _nodes(root: Node, dropped: set[tuple[int, int]]) -> Iterator[Node]:
 
 
 def _docstring(block: Node) -> Node | None:
-    first = block.named_child(0)
+    first = next(iter(block.named_children), None)
     if first is not None and first.type == "expression_statement":
         first = first.named_child(0)
     return first if first is not None and first.type in ("string", "concatenated_string") else None

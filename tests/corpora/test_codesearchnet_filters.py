@@ -91,6 +91,7 @@ def test_documentation_is_cut_at_its_first_paragraph(documentation: str, paragra
          ["def", "f", "(", ")", ":", "def", "g", "(", ")", ":", "'inner'", "return", "g"], ""),
         ("python", "function", "def f():\n    # one\n    # two\n    'Says.'\n    return 1",
          ["def", "f", "(", ")", ":", "return", "1"], "Says."),
+        ("python", "function", "def f():\n    # to do", ["def", "f", "(", ")", ":"], ""),
         ("go", "function", "func f() int {\n\treturn 1 /* b */\n}",
          ["func", "f", "(", ")", "int", "{", "return", "1", "}"], ""),
         ("javascript", "function", "function f(a) { return `x ${a}`; }",
