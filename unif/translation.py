@@ -295,7 +295,7 @@ class Training:
         network: nn.Module = self.translation if second else self.vectors
         size, share = (config.batch // 2, UNDOCUMENTED) if second else (config.batch, 1.0)
         draw = np.random.default_rng((config.seed, epoch))
-        began, total, steps = time.perf_counter(), torch.zeros((), device=self.device), 0
+        began, total, steps, n_pairs = time.perf_counter(), torch.zeros((), device=self.device), 0, 0
         for rows in track(pairs.batches(self.train, size, GROUPED, share, draw), f"epoch {epoch}", unit="batches"):
             query = drop_entries(pairs.query[rows], QUERY_DROPOUT, draw)
             code = drop_entries(pairs.code_of(rows, draw), config.word_dropout, draw)
@@ -307,9 +307,9 @@ class Training:
             loss.backward()  # type: ignore[no-untyped-call]
             for optimizer in self.optimizers.values():
                 optimizer.step()
-            total, steps = total + loss.detach(), steps + 1
+            total, steps, n_pairs = total + loss.detach(), steps + 1, n_pairs + len(rows)
         mean, seconds = float(total) / max(1, steps), time.perf_counter() - began
-        return {"epoch": epoch, "loss": mean, "seconds": round(seconds, 3), "pairs_per_s": steps * size / seconds}
+        return {"epoch": epoch, "loss": mean, "seconds": round(seconds, 3), "pairs_per_s": n_pairs / seconds}
 
     @torch.no_grad()
     def _validate(self, part: int) -> float:

@@ -135,7 +135,7 @@ class SparsePairs:
         is_grouped = draw.random(len(rows)) < grouped_share
         ordered = rows[is_grouped][np.argsort(draw.permutation(len(self.stems))[word[is_grouped]], kind="stable")]
         mixed = np.concatenate([draw.permutation(rows[~is_grouped]), ordered])
-        for at in draw.permutation(len(mixed) // size):
+        for at in draw.permutation(max(len(mixed) // size, min(1, len(mixed)))):  # fewer than a batch are one
             yield mixed[at * size : (at + 1) * size]
 
     def not_negatives(self, rows: Ids, *, questions: bool = False) -> NDArray[np.bool_]:

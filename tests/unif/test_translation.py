@@ -271,6 +271,9 @@ def test_no_row_of_an_epoch_comes_twice_and_dropped_entries_leave_the_others(pai
     rows = np.concatenate(list(pairs.batches(every, 16, 0.5, 1.0, draw)))
     assert len(rows) == len(np.unique(rows)) == len(pairs) // 16 * 16
     assert pairs.documented[np.concatenate(list(pairs.batches(every, 16, 0.5, 0.0, draw)))].all()
+    fewer_than_a_batch = [rows.tolist() for rows in pairs.batches(every[:5], 16, 0.5, 1.0, draw)]
+    assert list(map(sorted, fewer_than_a_batch)) == [[0, 1, 2, 3, 4]]
+    assert list(pairs.batches(every[:0], 16, 0.5, 1.0, draw)) == []
     dropped, code = drop_entries(pairs.code, 0.25, np.random.default_rng(1)).toarray(), pairs.code.toarray()
     assert 0.7 < np.count_nonzero(dropped) / np.count_nonzero(code) < 0.8
     assert (dropped[dropped > 0] == code[dropped > 0]).all()
