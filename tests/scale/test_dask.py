@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
@@ -217,11 +217,9 @@ def at_work(cluster: Cluster) -> subprocess.Popen[bytes]:
 
 
 def too_large(folder: Path) -> Path:
-    """What is not read in 120 MB."""
-    rng = random.Random(3)
-    for number in range(14):
-        lines = [f"def f{number}_{i}(x):\n    return g{rng.random()}(x, {rng.random()})\n" for i in range(9_000)]
-        gitrepo.write(folder, {f"f{number}.py": "".join(lines)})
+    """Notebooks that nobody reads in 120 MB, and soon in more: nearly all of them is the output of a cell."""
+    cell = {"cell_type": "code", "source": "def f(x):\n    return g(x)\n", "outputs": ["A" * 29_000_000]}
+    gitrepo.write(folder, dict.fromkeys(("a.ipynb", "b.ipynb", "c.ipynb"), json.dumps({"cells": [cell]})))
     return folder
 
 
