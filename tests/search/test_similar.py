@@ -230,7 +230,8 @@ def test_the_command_prints_places_code_and_copies(demo: Path) -> None:
     done = invoke("similar", f"repos/{HIDE}:12", "-k", "2", cwd=demo)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[:2] == ["1. Keyboards.hideSoftKeyboard  repos/copy/src/Keyboards.java:11  100% similar", "   exact copy"]
+    place = "repos/copy/src/Keyboards.java:11"
+    assert lines[:2] == [f"1. Keyboards.hideSoftKeyboard  {place}  100% similar", "   exact copy"]
     assert lines[2].startswith("    11  public static void hideSoftKeyboard")
     assert "   also at repos/copy/src/Keyboards.java:17" in lines
     assert done.stderr == ""
