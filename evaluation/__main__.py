@@ -141,12 +141,12 @@ def _results(name: str, options: argparse.Namespace) -> list[Experiment]:
         for corpus in load_corpora(name, options.data)
     ]  # fmt: skip
     pool = results if len(results) == 1 else [pooled(Path(name).name, results), *results]
-    for each in pool:
-        _show(each, baseline)
     path = options.json or RESULTS / f"{pool[0].corpus}.json"
     experiments.write(pool[0], path)
     for each in pool[1:]:
         experiments.write(each, path.with_suffix("") / f"{each.corpus}.json")
+    for each in pool:
+        _show(each, baseline)
     if len(pool) > 1:
         sys.stdout.write(
             f"\nmean over the {len(results)} corpora, each counting the same\n\n{reports.averages(results)}\n"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -182,6 +185,18 @@ def test_a_result_is_written_and_shown_again_as_a_page_a_spreadsheet_and_markdow
     assert files["html"].read_text().startswith("<!doctype html>")
     rows = [line.split(",")[1:3] for line in files["csv"].read_text().splitlines()]
     assert rows == [["index", "ranker"], ["fasttext.dim=8", "bm25"], ["fasttext.dim=9", "bm25"]]
+
+
+def test_a_result_is_in_its_file_where_nobody_reads_the_tables_to_their_end(tmp_path: Path) -> None:
+    write_beir(SMALL, tmp_path / "small")
+    options = ["--ranker", "bm25", "--quiet", "--out", str(tmp_path / "out")]
+    command = [sys.executable, "-m", "evaluation", str(tmp_path / "small"), *options]
+    unbuffered = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, env=unbuffered, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()  # as head does when it has its lines
+    assert process.returncode == 0
+    assert read(tmp_path / "out").corpus == "small"
 
 
 @pytest.mark.parametrize(
