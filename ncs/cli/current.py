@@ -53,12 +53,13 @@ def _behind(snapshot: Snapshot) -> int | None:
 
 def _folder(index: Path | None, *, build: bool, quiet: bool) -> Path:
     """The folder of the index, which is built if there is none and the user agrees."""
-    root = work_tree(Path.cwd())
     try:
         folder = options.index_folder(index)
         if not build or (folder / SNAPSHOT).exists():
             return folder
+        root = work_tree(Path.cwd())
     except IndexNotFound as error:
+        root = work_tree(Path.cwd())
         if not (build or _agreed(f"no index here; build one for {root} (y/N)? ")):
             raise IndexNotFound(f"{error}, or with the query: ncs query --build") from None
         folder = root / DEFAULT_NAME
