@@ -109,10 +109,13 @@ def show_plain(answer: Answer, *, code: bool, all_lines: bool, context: tuple[in
 def _standing(hit: Mapping[str, Any]) -> str:
     """The match, similarity, likelihood or score of a hit, after "frame" for one of a stack trace; nothing for a regexp
     alone."""
-    score = "" if "regexp_matches" in hit else f"{hit['score']:.4f}"
-    score = f"{hit['score']:.0%} similar" if "reverse" in hit else hit.get("match") or score
-    score = score if hit["confidence"] is None else str(hit["likelihood"])
-    return ", ".join(filter(None, ["frame" if "line" in hit and "regexp_matches" not in hit else "", score]))
+    if hit["confidence"] is not None:
+        standing = str(hit["likelihood"])
+    elif "reverse" in hit:
+        standing = f"{hit['score']:.0%} similar"
+    else:
+        standing = hit.get("match") or ("" if "regexp_matches" in hit else f"{hit['score']:.4f}")
+    return ", ".join(filter(None, ["frame" if "line" in hit and "regexp_matches" not in hit else "", standing]))
 
 
 def show_table(
