@@ -293,10 +293,11 @@ class HybridRanker(Ranker):
         intent = replace(intent, kind="message", phrases=()) if len(frames) else intent
         _, settings = of_kind(self.weights, self.settings, intent.kind)
         postings = parts.lexical.postings
-        known = parts.general.head.stems.__contains__ if parts.general else None
+        head = parts.general.head if parts.general else None
         expansion = expand(
             intent.words, postings, lambda: facts.words.by_spelling, prose=settings.prose, spelling=settings.spelling,
-            known=known, longer=facts.words.vocabulary.longer,
+            known=head.stems.__contains__ if head else None, unlike=head.unlike if head else None,
+            longer=facts.words.vocabulary.longer,
         )  # fmt: skip
         intent = intent.corrected(expansion.corrections)
         idf = postings.idf(list(intent.words))

@@ -256,11 +256,13 @@ def expand(
     prose: float = PROSE,
     spelling: float = SPELLING,
     known: Callable[[str], bool] | None = None,
+    unlike: Callable[[str, str], bool] | None = None,
     longer: Callable[[str], Iterable[str]] | None = None,
 ) -> Expansion:
     """The expansion of a query's words. vocabulary: all words of the corpus, called if a word is unknown. known:
-    whether public code has a stem, which is then neither typo nor compound. longer: the words of the corpus that begin
-    or end with a word. prose=1 weights all words equally, spelling=0 adds no words.
+    whether public code has a stem, which is then neither compound nor typo of another. unlike: whether public code has
+    two stems for different things; neither is a typo of the other. longer: the words of the corpus that begin or end
+    with a word. prose=1 weights all words equally, spelling=0 adds no words.
     """
     terms = postings.terms(words)
     counts = Counter(term.stem for term in terms if term.documents)
@@ -270,7 +272,7 @@ def expand(
     if not spelling:
         return Expansion(terms, query)
     compounds = _compounds(terms, postings, known, longer, spelling) if known and longer else {}
-    corrections = _corrections(terms, postings, vocabulary, known)
+    corrections = _corrections(terms, postings, vocabulary, known, unlike)
     corrected = {other: spelling for each in corrections.values() for other in each}
     joined = _joined_neighbors(terms, postings, spelling)
     others = {**compounds, **_short_forms(terms, postings, spelling), **joined, **corrected}
@@ -348,15 +350,24 @@ def _rest(compound: str, part: str) -> str:
 
 
 def _corrections(
-    terms: Sequence[Term], postings: Postings, vocabulary: Callable[[], list[str]], known: Callable[[str], bool] | None
+    terms: Sequence[Term],
+    postings: Postings,
+    vocabulary: Callable[[], list[str]],
+    known: Callable[[str], bool] | None,
+    unlike: Callable[[str, str], bool] | None,
 ) -> dict[str, list[Term]]:
     """The first LOOKUPS unknown words, then rare ones -> their likely corrections; words without one are left out."""
     unknown = [term for term in terms if not term.documents]
     typos = [term for term in terms if known and 0 < term.documents <= RARE and not known(term.stem)]
-    found = dict(list({term.word: term.documents for term in (*unknown, *typos)}.items())[:LOOKUPS])
+    first = list({term.word: term for term in (*unknown, *typos)}.values())[:LOOKUPS]
     similar = {
-        word: (not documents and _split(word, postings)) or _nearest(word, postings, vocabulary, TYPO * documents)
-        for word, documents in found.items()
+        term.word: (not term.documents and _split(term.word, postings))
+        or [
+            other
+            for other in _nearest(term.word, postings, vocabulary, TYPO * term.documents)
+            if not (unlike and unlike(term.stem, other.stem))
+        ]
+        for term in first
     }
     return {word: others for word, others in similar.items() if others}
 

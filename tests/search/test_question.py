@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ncs.index import Index
+from ncs.learn.general import general_head
 from ncs.search.hybrid import Settings, Weights, of_kind
 from ncs.search.question import Expansion, Kind, expand, read_intent
 from ncs.storage.postings import build
@@ -210,3 +211,11 @@ def test_other_spellings_are_joined_split_or_corrected_words(query: str, words: 
     assert list(others) == stem_all(words)
     assert "lowercas" in others or set(others.values()) <= {0.25}
     assert expansion(query, spelling=0.0).other_spellings == {}
+
+
+@pytest.mark.parametrize(("query", "words"), [("erase", ()), ("recieve", ("receive",)), ("receeve", ("receive",))])
+def test_a_word_that_public_code_has_for_something_else_is_no_typing_error(query: str, words: tuple[str, ...]) -> None:
+    corpus = table("name: ease in", "name: ease out", "name: receive")
+    postings = build(corpus, weights=dict.fromkeys(FIELDS, 1))
+    found = expand([query], postings, lambda: list(corpus.vocabulary), unlike=general_head().unlike)
+    assert found.words == words
