@@ -62,7 +62,7 @@ class TextKind:
     comments: str
     """Keys of COMMENT_PATTERNS, separated by spaces."""
     definition: str
-    """A regular expression for the line of a definition; its first matching group is the name."""
+    """A regular expression for the line of a definition; its matching groups, joined by dots, are the name."""
     configuration: bool = False
     """Settings, builds and markup rather than a program."""
     equations: bool = False
@@ -175,6 +175,7 @@ _CODE = (
     ("solidity", ".sol", _C, r"^\s*(?:abstract\s+)?(?:contract|library|interface|struct|enum|event|error|modifier|function)\s+(\w+)"),  # noqa: E501
     ("stata", ".do .ado", "// /*", r"^\s*program\s+(?:define\s+)?(\w+)"),
     ("tcl", ".tcl .tk", "#", r"^\s*(?:proc|method|oo::class create)\s+(\S+)"),
+    ("terraform", ".tf .hcl .tofu", "# // /*", r"^\w+(?:\s+\"([^\"\n]+)\")?\s+\"([^\"\n]+)\"\s*\{|^(\w+)\s*\{"),
     ("verilog", ".v .sv .svh .vh", _C, r"^\s*(?:virtual\s+|automatic\s+)*(?:module|interface|package|class|task|function(?:\s+[\w\[\]:]+)*?)\s+(\w+)\s*[(;#]"),  # noqa: E501
     ("vhdl", ".vhd .vhdl", "--",
      r"^\s*(?i:entity|architecture|package(?:\s+body)?|procedure|function|component)\s+(\w+)"),
@@ -221,7 +222,6 @@ _CONFIGURATION = (
     ("meson", "meson.build meson_options.txt", "#", r"^(?:\w+\s*=\s*)?\w+\(\s*'([^']+)'"),
     ("proguard", ".pro", "#", r"^-(?:keep\w*|assumenosideeffects)\b[^\n{]*?([\w.$*]+)\s*(?:\{|$)"),
     ("template", ".erb .ejs .hbs .mustache .jinja .jinja2 .j2 .twig .liquid .haml .slim .pug .jsp .jspf .aspx .ascx .cshtml .razor .vm .ftl .tmpl", "<!", r"<(?:form|table|section|nav|header|main|template)\b[^>\n]*\b(?:id|name)=\"([^\"]+)\""),  # noqa: E501
-    ("terraform", ".tf .hcl .tofu", "# // /*", r"^(?:\w+)\s+\"[^\"]+\"\s+\"([^\"]+)\"|^(?:module|variable|output|provider)\s+\"([^\"]+)\"|^(\w+)\s*\{"),  # noqa: E501
     ("toml", ".toml", "#", _SECTION + "|" + _KEY),
     ("xml", ".csproj .fsproj .vbproj .vcxproj .props .targets pom.xml build.xml androidmanifest.xml", "<!", r"<(\w[\w.:-]*)[^>\n]*>"),  # noqa: E501
     ("yaml", ".yaml .yml", "#", _KEY),
@@ -339,7 +339,7 @@ class _File:
         if not self.bare[number].strip():
             return None
         match = self._definition.match(self.lines[number], 0, MAX_DEFINITION)
-        return next((group.strip() for group in match.groups() if group), None) if match else None
+        return ".".join(group.strip() for group in match.groups() if group) or None if match else None
 
 
 @lru_cache
@@ -419,12 +419,14 @@ def _document(part: _Part, file: _File) -> Document | None:
     if not words:
         return None
     stem = file.path.rpartition("/")[2].partition(".")[0] or file.path
-    name, kind = stem, BLOCK
+    scope, name, kind = list[str](), stem, BLOCK
     if file.kind.configuration:
         name = next(filter(None, map(file.name, range(first, last + 1))), stem)
     elif definition >= 0:
-        name, kind = file.name(definition) or stem, DEFINITION
-        first = definition  # the comment above is its documentation, as of every function
+        *scope, name = ((file.name(definition) or "").replace("::", ".").strip(".") or stem).split(".")
+        kind, first = DEFINITION, definition  # the comment above is its documentation, as of every function
+    if scope:
+        words["scope"] = tuple(filter(None, scope))
     words["name"], words["path"] = (name,), (file.path,)
     hashed = "\n".join(line.rstrip() for line in file.bare[first : last + 1] if line.strip())
     hashed += "\0".join(words.get("literals", ()))
@@ -437,7 +439,7 @@ def _document(part: _Part, file: _File) -> Document | None:
         language=file.kind.name,
         kind=kind,
         name=name,
-        qualified_name=name,
+        qualified_name=".".join((*scope, name)),
         words=words,
         code="\n".join(file.lines[first : last + 1]),
         digest=digest_of(hashed.encode("utf-8", "replace")),

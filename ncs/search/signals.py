@@ -349,7 +349,7 @@ UNFINISHED = 0.5
 IN_BODY: tuple[Field, ...] = ("calls", "enums", "literals", "identifiers")
 _PHRASES = "not implemented error, not implemented exception, unsupported operation exception, unimplemented"
 _NOT_IMPLEMENTED = tuple(stem_all(words.split()) for words in _PHRASES.split(", "))
-_FORMATS = "makefile dockerfile docker cmake gradle bazel terraform jenkinsfile jenkins css scss yaml yml toml ini"
+_FORMATS = "makefile dockerfile docker cmake gradle bazel jenkinsfile jenkins css scss yaml yml toml ini"
 _FILES = ".json .xml"
 ASKS_FOR = {
     TEST: frozenset({"test", "tests", "testing", "tested", "mock", "mocks", "fixture", "spec", "assert", "unittest"}),

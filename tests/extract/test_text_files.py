@@ -82,6 +82,7 @@ TWO = {
     "stata": "program define {0}\n  args view\n  display 1\nend\n",
     "swift": "public func {0}(_ view: View) -> Bool {{\n    view.close()\n    return true\n}}\n",
     "tcl": "proc {0} {{view}} {{\n    close $view\n    puts $view\n}}\n",
+    "terraform": 'resource "aws_vpc" "{0}" {{\n  cidr = var.view\n  name = "x"\n}}\n',
     "verilog": "module {0} (input clk, output q);\n  assign q = clk;\n  wire w;\nendmodule\n",
     "vhdl": "entity {0} is\n  port (clk : in bit);\n  signal s : bit;\nend entity;\n",
     "vim": "function! {0}(view) abort\n  call close(a:view)\n  echo 1\nendfunction\n",
@@ -124,12 +125,13 @@ def test_every_definition_of_code_is_a_document_with_the_comment_above_as_docume
     sign = next(iter(TEXT_KINDS[kind].comments.split()), "")
     above = MARKS[sign].format("Hides the keyboard.") if sign else ""
     source = f"\n{above}\n{TWO[kind].format(name)}\n{TWO[kind].format(other)}"
-    first, scope = 3 + above.count("\n"), "TView." if kind == "pascal" else ""
+    first, scope = 3 + above.count("\n"), {"pascal": ("TView",), "terraform": ("aws_vpc",)}.get(kind, ())
     hide, show = checked(source.encode(), kind)
-    assert [(d.kind, d.name, d.start_line, d.end_line) for d in (hide, show)] == [
-        ("definition", scope + name, first, first + 3),
-        ("definition", scope + other, first + 5, first + 8),
+    assert [(d.kind, d.name, d.qualified_name, d.start_line, d.end_line) for d in (hide, show)] == [
+        ("definition", name, ".".join((*scope, name)), first, first + 3),
+        ("definition", other, ".".join((*scope, other)), first + 5, first + 8),
     ]
+    assert hide.words.get("scope", ()) == scope
     assert ("Hides the keyboard." in " ".join(hide.words.get("doc", ()))) == bool(sign)
     assert "doc" not in show.words
 
