@@ -29,7 +29,8 @@ DIRECTIVE = re.compile(r"( *)\.\. (?:code-block|code|sourcecode):: *([\w+#-]+) *
 _MARKUP = re.compile(
     r"\\([!-/:-@\[-`{-~])"
     r"|!?\[([^\]\n]{0,300})\](?:\([^)\n]{0,300}\)|\[[^\]\n]{0,300}\])|:\w{1,20}:`~?([^`<\n]{0,300})[^`\n]{0,300}`"
-    r"|``?([^`\n]{0,300})``?|<[^>\n]{0,300}>|[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}"
+    r"|``?([^`\n]{0,300})``?|<[^>\n]{0,300}>"
+    r"|\*{1,3}(?=\S)|(?<=\S)\*{1,3}|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)"
 )
 """Escapes, links, roles, code, tags and emphasis; of bounded lengths, so that texts without an end take linear time."""
 _NO_LANGUAGE = re.compile(r"https?://\S+|\S{200,}")
@@ -120,8 +121,8 @@ class _File:
 def plain(text: str) -> str:
     r"""Without escapes, links, roles and emphasis, on one line.
 
-    >>> plain(r"deps \[options\] of *all* [packages](index.md)")
-    'deps [options] of all packages'
+    >>> plain(r"deps \[options\] of *all* [packages](index.md), _not_ of dev_packages")
+    'deps [options] of all packages, not of dev_packages'
     """
     return " ".join(_MARKUP.sub(lambda match: next(filter(None, match.groups()), ""), text).split())
 
