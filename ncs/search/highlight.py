@@ -18,7 +18,8 @@ from ncs.text.tokens import content_words, field_tokens, literal_tokens, spans, 
 from ncs.types import Document
 
 EXCERPT_LINES, FEW = 14, 5
-"""Most lines of an excerpt. With fewer than FEW lines, the first lines of code are added."""
+"""Most lines of an excerpt. With fewer than FEW lines, the first lines of code are added, or those
+around the first line that a match or a trace names."""
 MAX_MARKED = 100_000
 """Characters of code in which words are searched."""
 NAME_LINES = 12
@@ -123,7 +124,8 @@ def excerpt(
         if len(shown | new) <= EXCERPT_LINES:
             shown |= new
     if len(shown) < FEW:
-        shown.update(sorted(shown_whole)[:EXCERPT_LINES])
+        near = first[0] if first else 0
+        shown.update(sorted(shown_whole, key=lambda line: (abs(line - near), line))[:EXCERPT_LINES])
     return _ranges(sorted(shown))
 
 

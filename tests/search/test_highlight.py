@@ -69,6 +69,12 @@ def test_a_rare_word_is_shown_before_the_second_line_of_a_common_one_and_code_be
     assert 30 in shown_lines(DECODER, {"json": 1.0, "surrog": 5.0}, (30,))
 
 
+def test_lines_are_added_around_a_match_and_without_one_at_the_beginning() -> None:
+    code = ["" if line in (1, 39, 41) else f"x({line})" for line in range(60)]
+    assert shown_lines(code, {}, (40,)) == [0, 1, 2, *range(32, 48)]
+    assert shown_lines(code, {}) == list(range(EXCERPT_LINES + 1))
+
+
 def test_empty_lines_of_a_docstring_are_no_lines_to_show() -> None:
     doc = ['    """Make it.', *["", "    Say how it is made.", "    Say more."] * 6, '    """']
     code = "\n".join(["def f(", "    a,", ") -> str:", *doc, "    return a", "    # end"])

@@ -239,6 +239,12 @@ def test_answers_keep_within_their_tokens_and_pages_of_a_function_hold_all_of_it
     assert "\n".join(page.json["code"] for page in pages) == LONG.rstrip("\n")
 
 
+def test_the_line_below_code_counts_the_lines_after_it_not_those_left_out_above(session: Session) -> None:
+    assert "[... 495 lines]\n499| " in session["frame"].text
+    assert "503|     total_501 = sheep + 501\n[... 398 of 901 lines]\n" in session["frame"].text
+    assert "901|     total_899 = sheep + 899\nCode of a hit" in session["regexp"].text
+
+
 def test_hostile_code_arrives_without_control_characters_and_endless_lines(session: Session) -> None:
     for name in ("hostile", "evil"):
         text = session[name].text + json.dumps(session[name].json, ensure_ascii=False)

@@ -41,11 +41,13 @@ SPACES = "\t\u3000"
 class Line(NamedTuple):
     """A line of code with its number in the file, "" where that is not known; None: a line of ours in its place.
 
-    In text all code has a number or at least a bar before it, so that none passes for a line of ours.
+    In text all code has a number or at least a bar before it, so that none passes for a line of ours. stands_for: how
+    many lines of the code it is.
     """
 
     number: str | None
     text: str
+    stands_for: int = 1
 
     def __str__(self) -> str:
         return self.text if self.number is None else f"{self.number}| {self.text}"
@@ -88,8 +90,13 @@ class Row(NamedTuple):
         return self.size_beside_code + sum(line.size for line in self.code) if self.code else 0
 
     def cut_line(self, lines: int) -> str:
-        """The line that replaces lines left out."""
+        """The line that replaces the lines after those shown."""
         return f"{GAP} {lines} of {self.lines} lines]"
+
+    def lines_after(self, code: Sequence[Line]) -> int:
+        """How many lines follow those shown, which begin with the first or with that at `at`."""
+        start = 0 if code[0] is self.code[0] else self.at
+        return self.lines - sum(line.stands_for for line in self.code[: start + len(code)])
 
     def cut_to(self, room: int) -> Row:
         """It, or only its place where that is larger than so many bytes; BadInput where the place is, too."""
@@ -210,7 +217,7 @@ def _excerpt(hit: Mapping[str, Any]) -> list[Line]:
     end = 0
     for first, after in hit["excerpt"]:
         if first > end:
-            excerpt_lines.append(Line(None, f"{GAP} {first - end} lines]"))
+            excerpt_lines.append(Line(None, f"{GAP} {first - end} lines]", first - end))
         excerpt_lines += lines[first:after]
         end = after
     return excerpt_lines
@@ -241,8 +248,8 @@ def fill(
     cursor = str(start + len(fitting)) if more or len(fitting) < len(rows) else None
     lines, hits = [f"note: {note}" for note in notes], []
     for row, code in zip(fitting, codes, strict=True):
-        hidden = row.lines - sum(line.number is not None for line in code)
-        lines += [row.header, *map(str, code), *([row.cut_line(hidden)] if code and hidden > 0 else [])]
+        after = row.lines_after(code) if code else 0
+        lines += [row.header, *map(str, code), *([row.cut_line(after)] if after > 0 else [])]
         hits.append({**row.data, "code": "\n".join(line.text for line in code)} if code else row.brief)
     if any(row.lines for row in fitting):
         lines.append(WHOLE)
@@ -270,8 +277,8 @@ def code_page(row: Row, code: str, notes: Sequence[str], max_tokens: int, *, sta
         end += 1
     if end == start:  # of a line that does not fit, the beginning is shown
         end += 1
-        number, text = lines[start]
-        lines[start] = Line(number, shorten(text, max(room + lines[start].size - 40, 0) // 4))
+        line = lines[start]
+        lines[start] = line._replace(text=shorten(line.text, max(room + line.size - 40, 0) // 4))
     before = [f"{GAP} from line {first + start}]"] if start else []
     remaining = len(lines) - end
     after = [f'{GAP} {remaining} of {len(lines)} lines follow: the same call with cursor "{end}"]'] if remaining else []
@@ -312,6 +319,8 @@ def _codes(rows: Sequence[Row], room: int) -> list[list[Line]]:
                 if share < 0:
                     break
                 code.append(line)
+            while code and code[-1].number is None:
+                code.pop()
             room -= sum(line.size for line in code) + (row.size_beside_code if code else 0)
         codes.append(code)
     return codes
