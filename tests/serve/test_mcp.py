@@ -197,6 +197,13 @@ def test_two_pages_are_what_one_of_both_would_be(session: Session) -> None:
     assert second.text.startswith("3. ")
 
 
+def test_a_number_for_its_digits_and_one_glob_for_a_list_are_taken(project: Path) -> None:
+    with closing(Projects(Settings(roots=(project,)))) as projects:
+        meant = answer(projects, None, "search_code", {"query": "file", "k": 2, "cursor": "2", "glob": ["*.py"]})
+        assert meant.structured["hits"]
+        assert meant == answer(projects, None, "search_code", {"query": "file", "k": 2, "cursor": 2, "glob": "*.py"})
+
+
 def test_repositories_of_the_project_are_filtered_like_folders(session: Session) -> None:
     assert session["filtered"].places
     assert all(place.startswith("tools/") for place in session["filtered"].places)

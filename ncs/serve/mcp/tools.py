@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ncs.answer import ask, cautions, document_as_dict, hit_as_dict, references_to, similar_to
 from ncs.answer import locate as locate_in
@@ -59,13 +59,14 @@ Tokens = Annotated[
 Hits = Annotated[int, Field(ge=1, le=MAX_HITS, description="How many functions per page.")]
 
 Glob = Annotated[str, Field(max_length=300)]
+Globs = Annotated[list[Glob], BeforeValidator(lambda globs: [globs] if isinstance(globs, str) else globs)]
 MAX_GLOBS = 20
 
 
 class Arguments(BaseModel):
-    """The arguments of a tool."""
+    """The arguments of a tool. Models give a number where its digits are meant, and one glob where a list is."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
     project: str | None = Field(
         None, max_length=4096, description="One of several projects, by name; index_status lists them."
     )
@@ -106,7 +107,7 @@ class SearchCode(_Ranked):
         None, description="docs: sections of README and guides only, for how-to questions; code: none of them."
     )
     no_tests: bool = Field(False, description="Leave out tests.")
-    glob: list[Glob] | None = Field(None, max_length=MAX_GLOBS, description="As of ripgrep's -g: *.py, !docs/.")
+    glob: Globs | None = Field(None, max_length=MAX_GLOBS, description="As of ripgrep's -g: *.py, !docs/.")
     regexp: str | None = Field(None, max_length=MAX_REGEXP, description="What code or name must match; alone, too.")
 
 
