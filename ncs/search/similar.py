@@ -38,12 +38,12 @@ SHARED: tuple[Field, ...] = ("name", "calls", "types", "enums", "literals", "ide
 
 
 def parse_place(place: str) -> tuple[Path, int]:
-    """Parse FILE:LINE, or FILE:LINE:COLUMN; raises BadInput.
+    """Parse FILE:LINE, FILE:LINE:COLUMN or FILE:LINE-LAST; raises BadInput.
 
     >>> parse_place("src/Main.java:42")
     (PosixPath('src/Main.java'), 42)
     """
-    file, _, line = place.rpartition(":")
+    file, _, line = re.sub("(?<=[0-9])-[0-9]+$", "", place).rpartition(":")
     above, _, number = file.rpartition(":")
     if above and LINE.fullmatch(number) and re.fullmatch("[0-9]*", line):
         file, line = above, number

@@ -86,8 +86,8 @@ def test_a_place_without_a_line_is_refused(place: str) -> None:
         parse_place(place)
 
 
-@pytest.mark.parametrize("place", ["a/Own.java:4", "a/Own.java:4:17", "a/Own.java:4:"])
-def test_a_place_may_have_a_column(place: str) -> None:
+@pytest.mark.parametrize("place", ["a/Own.java:4", "a/Own.java:4:17", "a/Own.java:4:", "a/Own.java:4-9"])
+def test_a_place_may_have_a_column_or_a_last_line(place: str) -> None:
     assert parse_place(place) == (Path("a/Own.java"), 4)
 
 
