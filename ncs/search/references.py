@@ -315,7 +315,8 @@ class NameSearch:
         notes = [f"only the first {MOST:,} of {len(rows):,} functions were read for uses without a call"]
         notes = notes if len(rows) > MOST else []
         places = self._documents.locations(defining.tolist())
-        bare = len(places) > 0 and not any(innermost(each.qualified_name) for each in places)
+        fields = any(self._facts.definitions.declaring(name).size for name in names)
+        bare = not fields and len(places) > 0 and not any(innermost(each.qualified_name) for each in places)
         first = rows[:MOST].tolist()
         pairs = zip(first, self._documents.documents(first), strict=True)
         return np.array([row for row, each in pairs if _passes_on(each, names, bare=bare)], np.int64), notes
@@ -434,11 +435,13 @@ def _declaration(document: Document, name: str) -> Document:
 
 
 def _passes_on(document: Document, names: Iterable[str], *, bare: bool) -> bool:
-    """Whether a function uses one of the names as a variable that it does not define; bare: not as `x.name`."""
+    """Whether a function uses one of the names as a variable that it does not define, or as `x.name`; bare: not so."""
     variables, parameters = document.words.get("identifiers", ()), document.words.get("parameters", ())
     for name in names:
-        if name in variables and name not in parameters and not _assignment(name).search(document.code):
-            used = re.compile(rf"(?<![\w{'.' if bare else ''}]){re.escape(name)}(?!\w)")
+        own = name in parameters or bool(_assignment(name).search(document.code))
+        if name in variables and not (own and (bare or not document.code)):
+            before = r"(?<![\w.])" if bare else r"(?:(?<=\.)|(?<=->))" if own else r"(?<!\w)"
+            used = re.compile(rf"{before}{re.escape(name)}(?!\w)")
             lines = _code_lines(document, document.code.split("\n"))
             if not document.code or any(used.search(line) and not _IMPORT.match(line) for _, line in lines):
                 return True

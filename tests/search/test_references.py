@@ -172,6 +172,20 @@ def test_a_name_in_another_style_finds_what_is_defined_in_its_own(index: Index) 
     assert len(answer["references"]) == 6
 
 
+def test_a_field_is_used_where_it_is_read_and_where_a_parameter_of_its_name_is_assigned_to_it(tmp_path: Path) -> None:
+    files = {
+        "app/box.py": "class Box:\n    max_depth: int = 3\n\n    def __init__(self, max_depth):\n"
+        "        self.max_depth = max_depth\n\n    def is_deep(self, n):\n        return n < self.max_depth\n",
+        "app/use.py": "def grow(max_depth):\n    return max_depth + 1\n\n\ndef tall(box):\n    return box.max_depth\n",
+    }
+    with Index.build(gitrepo.write(tmp_path, files), tmp_path / ".ncs", config=QUICK) as index:
+        assert uses(index, "max_depth") == [
+            ("same file", "Box.__init__", [4, 5]),
+            ("same file", "Box.is_deep", [8]),
+            ("same folder", "tall", [6]),
+        ]
+
+
 def test_a_name_that_is_only_used_has_uses_and_no_definition(index: Index) -> None:
     assert uses(index, "addEventListener") == [("uses", "show", [2])]
     answer = definitions_of(index, "addEventListener")
