@@ -73,6 +73,7 @@ QUESTIONS: dict[str, Case] = {
     "USES_LEFT_OUT": ("references", {"name": "getSystemService", "language": "python"}),
     "LEFT_OUT": ("definitions", {"name": "count_lines", "path": "src"}),
     "ONLY_USED": ("definitions", {"name": "getSystemService"}),
+    "ONLY_TEXT": ("references", {"name": "member"}),
     "ELSEWHERE": ("definitions", {"name": "Nowhere.count_lines"}),
     "EMPTY": ("search", {"query": " "}),
     "TOO_LONG": ("search", {"query": "x" * 40_000}),

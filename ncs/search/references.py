@@ -221,17 +221,24 @@ class NameSearch:
         return rows[np.lexsort((rows, declared, constructs, only_declare, aside, files))]
 
     def _why_undefined(self, name: Name, allowed: Mask | None) -> str:
+        file = ".".join((*name.qualifiers, name.name))
+        if name.qualifiers and self._place(file) != (None, None):
+            return messages.NO_NAME.format(text=file)
         elsewhere, _ = self._defining(name.name)
         if len(elsewhere):
             where = self._where(elsewhere, name.name)
             return messages.LEFT_OUT.format(name=name.name, where=where)
-        if uses := len(self._live(self._facts.uses.rows_with([name.name]), allowed)):
+        known = self._live(self._facts.uses.rows_with([name.name]), allowed)
+        if uses := len(known) + len(self._passed_on([name.name], known, known[:0], allowed)[0]):
             users = count(uses, "function uses", "functions use")
             return messages.ONLY_USED.format(name=name.name, users=users)
         return self._unknown(name.name)
 
     def _unknown(self, name: str) -> str:
         """The note about a name without definition and use, with similar names."""
+        documents = self._documents.documents(self._live(self._with_words(name))[:MOST].tolist())
+        if any(name_marks(document.code, [name]) for document in documents):
+            return messages.ONLY_TEXT.format(name=name)
         return no_match(name, self._near(name) or self._own_names(self._defining(name, prefixes=True)[0])[:NEAR])
 
     def _near(self, name: str) -> list[str]:

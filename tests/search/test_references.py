@@ -172,6 +172,18 @@ def test_a_name_in_another_style_finds_what_is_defined_in_its_own(index: Index) 
     assert len(answer["references"]) == 6
 
 
+def test_a_name_that_is_no_definition_is_not_said_to_be_nowhere(tmp_path: Path) -> None:
+    code = "def read(box, strict):\n    box.wall_width = 3\n    return box['TRAP_ERRORS'] if strict else None\n"
+    with Index.build(gitrepo.write(tmp_path, {"box.py": code}), tmp_path / ".ncs", config=QUICK) as index:
+        assert definitions_of(index, "wall_width")["notes"] == ["'wall_width' is not defined here; 1 function uses it"]
+        for name in ("TRAP_ERRORS", "strict"):
+            notes = definitions_of(index, name)["notes"]
+            assert notes == [f"{name!r} is here only in text, or as a parameter or local variable; a regexp finds it"]
+            assert notes == references_to(index, name)["notes"]
+        assert definitions_of(index, "TRAP")["notes"] == ["no match for 'TRAP'"]
+        assert definitions_of(index, "box.py")["notes"][0].startswith("'box.py' is not a name in code; write NAME")
+
+
 def test_a_field_is_used_where_it_is_read_and_where_a_parameter_of_its_name_is_assigned_to_it(tmp_path: Path) -> None:
     files = {
         "app/box.py": "class Box:\n    max_depth: int = 3\n\n    def __init__(self, max_depth):\n"
