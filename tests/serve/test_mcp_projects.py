@@ -22,6 +22,7 @@ from ncs.messages import UNLIKELY
 from ncs.serve.mcp.install import START
 from ncs.serve.mcp.places import document_at, shown_path
 from ncs.serve.mcp.projects import BUILDING, BUILT, Project, Projects, Settings
+from ncs.serve.mcp.tools import answer
 from tests import corpus, gitrepo
 from tests.serve.agents import INITIALIZE, agent, call, command, until
 from tests.waiting import LONG, processes
@@ -175,6 +176,16 @@ def test_an_index_that_came_with_a_project_does_not_make_us_read_other_folders(
         place = index.search("hide soft keyboard")[0].document.location
         assert shown_path(project, index, place.repository, place.path) == f"{place.repository}/{place.path}"
         assert not [hit for hit in index.search("secret key") if hit.document.name == "secret_key"]
+
+
+def test_files_edited_right_after_an_answer_count_in_the_next(indexed: Path) -> None:
+    file = indexed / "tools" / "files.py"
+    with closing(Projects(Settings(roots=(indexed,), wait=LONG))) as projects:
+        answer(projects, None, "find_definition", {"name": "count_lines"})
+        file.write_text(file.read_text() + NEW)
+        found = answer(projects, None, "find_definition", {"name": "defrost_freezer"}).structured
+    assert found["notes"] == ["1 file changed; the index was updated first"]
+    assert [hit["name"] for hit in found["hits"]] == ["defrost_freezer"]
 
 
 def test_a_line_inside_a_function_is_answered_from_the_file_as_it_is_now(indexed: Path) -> None:

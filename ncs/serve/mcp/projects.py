@@ -27,6 +27,8 @@ from ncs.storage.trust import check_place, roots_of
 MAX_PROJECTS = 16
 RETRY = 30.0
 """Seconds before a failed job is tried again."""
+QUICK = 0.2
+"""Seconds of a check for changed files that every answer can wait for."""
 MAX_NAMED = 3
 """Changed files that a note names."""
 FILES = "the files themselves are searched for words"
@@ -39,7 +41,7 @@ class Settings:
     """roots: project folders; () for the projects of those that the client names, else of the working directory.
 
     indexes: index folders elsewhere than in the `.ncs` of a root. wait: seconds that an answer waits for a build or
-    update. check: seconds that a check for changed files may take, and that lie between two of them.
+    update. check: seconds that a check for changed files may take, and that lie between two that take over QUICK.
     """
 
     roots: tuple[Path, ...] = ()
@@ -71,7 +73,7 @@ class Project:
         self._settings = settings
         self._live: LiveIndex | None = None
         self._job: Job | None = None
-        self._last_check = self._retry = float("-inf")
+        self._next_check = self._retry = float("-inf")
         self._lock = threading.Lock()
 
     @property
@@ -113,7 +115,7 @@ class Project:
             self._run("build", self.folder / SNAPSHOT)
             self._open()
             notes += self._finish()
-        elif self.job is None and time.monotonic() - self._last_check >= self._settings.check:
+        elif self.job is None and time.monotonic() >= self._next_check:
             self._check(self._live)
             notes += self._finish()
         if self.job == "update":
@@ -155,6 +157,7 @@ class Project:
 
     def _check(self, live: LiveIndex) -> None:
         """Look for changed files, and update the index where there are any."""
+        began = time.monotonic()
         with live.acquire() as index:
             roots = index.snapshot.roots  # none of an index that is not trusted
             if self._settings.store or not roots or not all(root.exists() for root in roots):
@@ -165,7 +168,8 @@ class Project:
                 with suppress(NcsError, OSError):  # its files cannot be read
                     difference = changes_since(index.snapshot, self._settings.check)
         self.changes = self.current = None
-        self._last_check = time.monotonic()
+        ended = time.monotonic()
+        self._next_check = ended + (self._settings.check if ended - began > QUICK else 0.0)
         if unfinished:
             self._run("build")
         elif difference:
