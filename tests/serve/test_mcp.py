@@ -475,6 +475,16 @@ def test_a_function_is_shown_by_its_name_while_there_is_no_index(tmp_path: Path)
             answer(projects, None, "get_function", {"place": "fromMars"})
 
 
+def test_without_an_index_a_regexp_is_searched_by_its_words_and_the_filters_are_said_not_to_count(
+    tmp_path: Path,
+) -> None:
+    root = gitrepo.write(tmp_path / "large", {"src/twice.py": TWICE, "src/long.py": LONG})
+    with closing(Projects(Settings(roots=(root,), wait=0))) as projects, open_writer(root / ".ncs"):
+        page = answer(projects, None, "search_code", {"regexp": "def count_every", "path": "nowhere"})
+    assert page.structured["hits"][0]["place"] == "src/long.py:1"
+    assert "without filters" in page.text
+
+
 def test_any_line_of_a_function_in_an_archive_leads_to_all_of_it(tmp_path: Path) -> None:
     (tmp_path / "code.zip").write_bytes(gitrepo.zipped({"src/twice.py": TWICE}))
     Index.build(tmp_path / "code.zip", tmp_path / ".ncs").close()

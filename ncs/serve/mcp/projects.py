@@ -31,7 +31,7 @@ QUICK = 0.2
 """Seconds of a check for changed files that every answer can wait for."""
 MAX_NAMED = 3
 """Changed files that a note names."""
-FILES = "the files themselves are searched for words"
+FILES = "the files themselves are searched, by words and without filters"
 BUILT = "the index of this project was built just now"
 BUILDING = NO_INDEX.format(where="of this project yet", remedy=f"it is being built, and until then {FILES}")
 

@@ -279,8 +279,9 @@ def search_code(projects: Sequence[Project], arguments: SearchCode) -> Page:
 def _search(project: Project, index: Index | None, arguments: SearchCode) -> Mapping[str, Any]:
     """The answer of the index, or of a scan of the files where there is none yet."""
     if index is None:
-        hits = run_limited(scan, project.root, arguments.query, arguments.needed)
-        return {"hits": [hit_as_dict(hit, arguments.query) for hit in hits], "notes": [], "unknown_words": {}}
+        text = arguments.query or arguments.regexp or ""
+        hits = run_limited(scan, project.root, text, arguments.needed)
+        return {"hits": [hit_as_dict(hit, text) for hit in hits], "notes": [], "unknown_words": {}}
     return ask(
         index, arguments.query, arguments.needed, ranker=DEFAULT_RANKER, glob=arguments.glob,
         functions_only=arguments.functions_only, no_tests=arguments.no_tests, content=arguments.content,
