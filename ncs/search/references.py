@@ -67,6 +67,8 @@ _RECEIVER = re.compile(
     r"(?:^|(?<=::))(?:func |\S{0,99}/)?([\w.]{0,99})\((?:\w{1,80} )?\*?(\w{1,80})(?:\[[^]]{0,80}\])?\)[. ](?=\w)"
 )
 """The receiver of a method in Go: `x.com/pkg.(*T).F`, `func (t *T) F`."""
+_NAMED_TWICE = re.compile(r"\s*[=:]\s*(?:async\s+)?(?:function\s*\*?|class)\s*")
+"""Between the two names of `app.render = function render() {}`."""
 _MARKS = " \t\r/*#-\"'"
 """Characters around the text of a comment."""
 _IMPORT = re.compile(r"\s*(?:from|import|use|using|#include)\b")
@@ -387,13 +389,11 @@ class NameSearch:
         if not code and document.kind not in OUTLINES and (source := self._locator.locate({**hit, "code": ""})):
             code = "\n".join(source.lines)
         texts = code.split("\n")
-        marks = name_marks(code, names)
-        if document.name in names and document.kind not in NAMELESS:
-            marks = _without_definition(code, marks)
-            if code and not marks:
-                return None
-        marked = set(marked_lines(code, marks))
+        marks, defines = name_marks(code, names), document.name in names and document.kind not in NAMELESS
+        marked = set(marked_lines(code, _without_definition(code, marks) if defines else marks))
         found = [at for at, _ in _code_lines(document, texts) if at in marked]
+        if defines and code and not found:
+            return None
         return [(document.start_line + at, texts[at]) for at in found] if has_file_lines({**hit, "code": code}) else []
 
 
@@ -492,7 +492,7 @@ def _nearness(files: NDArray[np.int32], defining: NDArray[np.int32], places: Seq
 
 
 def _without_definition(code: str, marks: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The marks without that of the name in its definition.
+    """The marks without those of the name in its definition.
 
     >>> code = "@read.cached\\ndef read(): read()"
     >>> _without_definition(code, name_marks(code, ["read"]))
@@ -500,7 +500,9 @@ def _without_definition(code: str, marks: list[tuple[int, int]]) -> list[tuple[i
     """
     for number, (start, _) in enumerate(marks):
         if not code[code.rfind("\n", 0, start) + 1 :].lstrip().startswith(BEFORE_NAME):
-            return [*marks[:number], *marks[number + 1 :]]
+            after = marks[number + 1 :]
+            twice = bool(after) and _NAMED_TWICE.fullmatch(code, marks[number][1], after[0][0])
+            return [*marks[:number], *(after[1:] if twice else after)]
     return marks
 
 
