@@ -101,6 +101,11 @@ ERRORS: dict[str, tuple[str, dict[str, object], str]] = {
     "past the end": ("get_function", {"place": "tools/long.py:5", "cursor": "5000"}, "cursor: it has 901 lines"),
     "neither": ("find_similar", {}, "give either place"),
     "similar to nothing": ("find_similar", {"place": "fromMars"}, "no match for 'fromMars'"),
+    "another language": (
+        "find_similar",
+        {"code": "function f(x) { return x; }"},
+        "no function in the code, read as python; give its code_language",
+    ),
     "not code": ("find_similar", {"code": "hello", "code_language": "klingon"}, "klingon"),
 }
 REFUSED_BY_SCHEMA = {"wrong key", "wrong type", "few tokens", "bad cursor"}

@@ -364,7 +364,8 @@ def _function_in(index: Index, arguments: FindSimilar) -> Document:
         raise BadInput(f"code: it is larger than {MAX_SOURCE:,} bytes; give one function")
     counts: Mapping[str, int] = index.description.counts.get("languages", {})
     language = arguments.code_language or max(counts, key=lambda name: counts[name], default="python")
-    return run_limited(partial(function_in, source, language, None, called=f"the code, read as {language}"))
+    remedy = "" if arguments.code_language else "; give its code_language"
+    return run_limited(partial(function_in, source, language, None, called=f"the code, read as {language}{remedy}"))
 
 
 def get_function(projects: Sequence[Project], arguments: GetFunction) -> Page:
