@@ -174,6 +174,7 @@ def same_shape(value: Any, example: Any) -> bool:
         ("search", {"query": "x", "kk": 1}, "kk"),
         ("search", {"query": "x", "ranker": "no"}, "no ranker 'no'"),
         ("search", {"query": "x", "min_confidence": 2}, "min_confidence"),
+        ("search", {"query": "x", "limit": 3}, "no parameter 'limit'"),
         ("search", {"query": "x", "language": "y" * 100}, "language"),
         ("words", {"word": "x", "n": 1000}, "n"),
         ("similar", {}, "either id or source"),

@@ -90,4 +90,6 @@ def wrong_argument(error: Mapping[str, Any], location: Sequence[object]) -> str:
         return TOO_LONG.format(what=name, length=len(value), most=limits["max_length"])
     if error["type"] == "literal_error":
         return str(unknown(name, str(value)[:60], re.findall(r"'(\w+)'", limits["expected"])))
+    if error["type"] == "extra_forbidden":
+        return f"no parameter {name!r}"
     return f"{name or 'the request'}: {error['msg']}"
