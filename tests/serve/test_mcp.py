@@ -425,6 +425,17 @@ def test_what_one_of_several_projects_refuses_is_said(tmp_path: Path, tool: str)
         assert "two: no language 'python' in this index" in reply.text
 
 
+def test_a_note_of_one_of_several_projects_has_its_name_and_one_of_all_has_none(tmp_path: Path) -> None:
+    for name, file, code in (("one", "a.py", "def water_tea():\n    pass\n"), ("two", "b.js", "function x() {}\n")):
+        Index.build(gitrepo.write(tmp_path / name, {file: code}), tmp_path / name / ".ncs").close()
+    with closing(Projects(Settings(roots=(tmp_path / "one", tmp_path / "two")))) as projects:
+        tea = answer(projects, None, "search_code", {"query": "water tea zzqx"}).structured
+        assert {"no match for 'zzqx'", "two: no match for 'tea'"} <= set(tea["notes"])
+        assert not {"no match for 'tea'", "one: no match for 'tea'"} & set(tea["notes"])
+        defined = answer(projects, None, "find_definition", {"name": "water_tea"}).structured
+        assert defined["notes"] == ["two: no match for 'water_tea'"]
+
+
 def test_all_projects_of_the_command_line_are_served_and_no_others(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name / "same").mkdir(parents=True)

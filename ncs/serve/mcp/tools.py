@@ -232,9 +232,10 @@ def _page(
 
 @contextmanager
 def _asking(
-    project: Project, notes: list[str], errors: dict[str, BadInput], instead: str = ""
+    project: Project, notes: dict[str, list[str]], errors: dict[str, BadInput], instead: str = ""
 ) -> Iterator[Index | None]:
-    """The index of a project; what it refuses, such as another project's language, is added to the errors.
+    """The index of a project; its notes are added to the notes, what it refuses, such as another project's language, to
+    the errors.
 
     instead: what to do where there is no index, for a tool that needs it; then BadInput says so.
     """
@@ -243,37 +244,40 @@ def _asking(
             where = " ".join(["of this project yet", *(f"({problem})" for problem in index_notes[:-1])])
             raise BadInput(NO_INDEX.format(where=where, remedy=f"{instead} meanwhile"))
         try:
-            notes += index_notes
+            notes[project.name] = [*index_notes]
             yield index
         except BadInput as error:
             errors[project.name] = error
 
 
-def _check(errors: Mapping[str, BadInput], projects: Sequence[Project]) -> list[str]:
-    """The errors as notes; raises the first where every project has one."""
+def _check(notes: Mapping[str, list[str]], errors: Mapping[str, BadInput], projects: Sequence[Project]) -> list[str]:
+    """The notes and errors of the projects, with the project's name where not all have the same; raises the first error
+    where every project has one."""
     if len(errors) == len(projects):
         raise next(iter(errors.values()))
-    return [f"{name}: {error}" for name, error in errors.items()]
+    shared = set.intersection(*map(set, notes.values()))
+    own = [note if note in shared else f"{name}: {note}" for name, said in notes.items() for note in said]
+    return [*own, *(f"{name}: {error}" for name, error in errors.items())]
 
 
 def search_code(projects: Sequence[Project], arguments: SearchCode) -> Page:
     """The best functions; of several projects the most probable first."""
-    several, notes, unknown = len(projects) > 1, list[str](), dict[str, list[str]]()
+    several, notes, unknown = len(projects) > 1, dict[str, list[str]](), dict[str, list[str]]()
     hits: list[_Scored] = []
     data: dict[str, object] = {"ranker": DEFAULT_RANKER}
     errors = dict[str, BadInput]()
     for project in projects:
         with _asking(project, notes, errors) as index:
             result = _search(project, index, arguments)
-            notes += result["notes"]
+            notes[project.name] += result["notes"]
             unknown |= result["unknown_words"]
             data |= {name: result[name] for name in ("ranker", "kind") if name in result}
             for hit in result["hits"]:
                 row = _row(project, index, hit, several)
                 hits.append(_Scored((hit["confidence"] or 0.0) if several else 0.0, hit["rank"], row))
-    notes += _check(errors, projects)
+    shown = _check(notes, errors, projects)
     data["unknown_words"] = {shorten(word): suggestions for word, suggestions in list(unknown.items())[:5]}
-    return _page(hits, notes, data, arguments, projects)
+    return _page(hits, shown, data, arguments, projects)
 
 
 def _search(project: Project, index: Index | None, arguments: SearchCode) -> Mapping[str, Any]:
@@ -297,42 +301,41 @@ def _filters(project: Project, index: Index, arguments: _Ranked) -> dict[str, An
 
 def locate(projects: Sequence[Project], arguments: Locate) -> Page:
     """The files to edit for a report, by their best functions, with reasons; of several projects the best first."""
-    notes, hits, errors = list[str](), list[_Scored](), dict[str, BadInput]()
+    notes, hits, errors = dict[str, list[str]](), list[_Scored](), dict[str, BadInput]()
     for project in projects:
         with _asking(project, notes, errors, "use search_code") as index:
             assert index is not None
             result = locate_in(index, arguments.report, arguments.needed, **_filters(project, index, arguments))
-            notes += result["notes"]
+            notes[project.name] += result["notes"]
             for hit in result["hits"]:
                 row = _row(project, index, hit, len(projects) > 1)
                 lines = [shorten(line) for line in reason_lines(hit)]
                 hits.append(_Scored(hit["score"], hit["rank"], row._replace(header="; ".join([row.header, *lines]))))
-    notes += _check(errors, projects)
-    return _page(hits, notes, {"ranker": "locate"}, arguments, projects)
+    return _page(hits, _check(notes, errors, projects), {"ranker": "locate"}, arguments, projects)
 
 
 def find_similar(projects: Sequence[Project], arguments: FindSimilar) -> Page:
     """Functions like the one at a place, or like code; of several projects the most similar first."""
     if (arguments.place is None) == (arguments.code is None):
         raise BadInput("give either place (path:line, or a name) or code (a whole function)")
-    meant, notes = _meant(projects, arguments.place) if arguments.place else ([], [])
+    meant, meant_notes = _meant(projects, arguments.place) if arguments.place else ([], [])
     if len(meant) > 1:
-        return _list(meant, notes, arguments, several=len(projects) > 1)
+        return _list(meant, meant_notes, arguments, several=len(projects) > 1)
     function = meant[0][1] if meant else None
     name = shorten(arguments.place or "the code")
-    hits, errors = list[_Scored](), dict[str, BadInput]()
+    notes, hits, errors = dict[str, list[str]](), list[_Scored](), dict[str, BadInput]()
     for project in projects:
         with _asking(project, notes, errors, "use search_code") as index:
             assert index is not None
             function = function or _function_in(index, arguments)
             held, chosen = index.description, _filters(project, index, arguments)
             result = run_limited(_similar, project.folder, held, function, name, arguments.needed, chosen)
-            notes += result["notes"]
+            notes[project.name] += result["notes"]
             for hit in result["hits"]:
                 row = _row(project, index, hit, len(projects) > 1)
                 hits.append(_Scored(hit["score"], hit["rank"], row))
-    notes += _check(errors, projects)
-    return _page(hits, notes, {"ranker": "similar"}, arguments, projects)
+    shown = [*meant_notes, *_check(notes, errors, projects)]
+    return _page(hits, shown, {"ranker": "similar"}, arguments, projects)
 
 
 _indexes: dict[Path, LiveIndex] = {}
@@ -352,7 +355,7 @@ def _function_at(projects: Sequence[Project], place: str) -> tuple[Project, Docu
     """The function at path:line, of the first project that has it; raises what `document_at` raises of the first."""
     errors = dict[str, BadInput]()
     for project in projects:
-        with _asking(project, [], errors) as index:
+        with _asking(project, {}, errors) as index:
             return project, document_at(project, index, place)
     raise next(iter(errors.values()))
 
@@ -385,16 +388,16 @@ def _meant(projects: Sequence[Project], place: str) -> tuple[list[tuple[Project,
     """The function at path:line, else the definitions of a name in all projects, and notes; BadInput for none."""
     if is_place(place):
         return [_function_at(projects, place)], []
-    named, notes, errors = list[tuple[Project, Document]](), list[str](), dict[str, BadInput]()
+    named, notes, errors = list[tuple[Project, Document]](), dict[str, list[str]](), dict[str, BadInput]()
     for project in projects:
         with _asking(project, notes, errors) as index:
             result = _scanned(project, place) if index is None else index.definitions(place, MAX_HITS)
-            notes += result.notes
+            notes[project.name] += result.notes
             named += [(project, definition.document) for definition in result.found]
-    notes += _check(errors, projects)
+    shown = _check(notes, errors, projects)
     if not named:
-        raise BadInput(notes[-1])
-    return named, notes
+        raise BadInput(shown[-1])
+    return named, shown
 
 
 def _list(named: Sequence[tuple[Project, Document]], notes: Iterable[str], arguments: _Paged, *, several: bool) -> Page:
@@ -409,17 +412,16 @@ def _list(named: Sequence[tuple[Project, Document]], notes: Iterable[str], argum
 
 def find_references(projects: Sequence[Project], arguments: FindReferences) -> Page:
     """What uses a name, a function a row, with the lines that have the name as its code."""
-    notes, hits, errors = list[str](), list[_Scored](), dict[str, BadInput]()
+    notes, hits, errors = dict[str, list[str]](), list[_Scored](), dict[str, BadInput]()
     for project in projects:
         with _asking(project, notes, errors, "use search_code") as index:
             assert index is not None
             chosen = _filters(project, index, arguments)
             result = references_to(index, arguments.name, arguments.needed, code=False, **chosen)
-            notes += result["notes"]
+            notes[project.name] += result["notes"]
             for hit in result["references"]:
                 hits.append(_Scored(0.0, hit["rank"], _use(_row(project, index, hit, len(projects) > 1), hit)))
-    notes += _check(errors, projects)
-    return _page(hits, notes, {}, arguments, projects)
+    return _page(hits, _check(notes, errors, projects), {}, arguments, projects)
 
 
 def _use(row: Row, hit: Mapping[str, Any]) -> Row:
@@ -433,19 +435,19 @@ def _use(row: Row, hit: Mapping[str, Any]) -> Row:
 
 def find_definition(projects: Sequence[Project], arguments: FindDefinition) -> Page:
     """Where a name is defined: as spelled, in another style, or as the beginning of a name."""
-    notes, hits, errors = list[str](), list[_Scored](), dict[str, BadInput]()
+    notes, hits, errors = dict[str, list[str]](), list[_Scored](), dict[str, BadInput]()
     for project in projects:
         with _asking(project, notes, errors) as index:
             result = _definitions(project, index, arguments)
-            notes += [*(cautions(index) if index else []), *result.notes]
+            notes[project.name] += [*(cautions(index) if index else []), *result.notes]
             for rank, (match, document) in enumerate(result.found):
                 hit = {**document_as_dict(document), "match": match}
                 row = _row(project, index, hit, len(projects) > 1)
                 hits.append(_Scored(-MATCHES.index(match), rank, row))
-    notes += _check(errors, projects)
+    shown = _check(notes, errors, projects)
     if not hits:
-        notes.append("search_code finds code by what it does")
-    return _page(hits, notes, {}, arguments, projects)
+        shown.append("search_code finds code by what it does")
+    return _page(hits, shown, {}, arguments, projects)
 
 
 def _definitions(project: Project, index: Index | None, arguments: FindDefinition) -> Definitions:
