@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from ncs.cli.main import FORWARDED, app
+from ncs.extract import LANGUAGES
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "evaluation/README.md"]
@@ -35,3 +36,12 @@ def test_every_command_of_the_pages_is_taken_by_the_program(line: str) -> None:
 def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_the_table_of_languages_has_the_rows_of_the_program() -> None:
+    page = (ROOT / "docs/languages.md").read_text("utf-8")
+    languages = LANGUAGES.values()
+    rows = sorted(f"| {row.name} | `{' '.join(row.extensions)}` | {', '.join(row.kinds)} |" for row in languages)
+    table = page.partition("| language | extensions |")[2].partition("\n\n")[0]
+    assert table.splitlines()[2:] == rows
+    assert f"| code with a grammar | {len(rows)} languages, below |" in page

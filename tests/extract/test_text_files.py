@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,15 @@ def test_the_names_of_a_file_say_its_kind(kind: str) -> None:
         path = f"a/{file}" if not file.startswith(".") else f"a/b{file.upper()}"
         assert text_kind(path) == reader_of(path) == kind
     assert readable(f"a/{file_of(kind)}")
+
+
+def test_every_language_of_the_extra_is_read_as_text_where_its_grammar_is_not_installed() -> None:
+    setup = ConfigParser()
+    setup.read(Path(__file__).parents[2] / "setup.cfg", "utf-8")
+    extra = setup["options.extras_require"]["languages"]
+    of_extra = {row.name for row in LANGUAGES.values() if f"{row.grammar.replace('_', '-')}==" in extra}
+    assert len(of_extra) == len(extra.split())
+    assert of_extra - set(TEXT_KINDS) == set()
 
 
 @pytest.mark.parametrize("kind", [name for name, kind in TEXT_KINDS.items() if not kind.configuration])
