@@ -500,7 +500,8 @@ def of_kind(weights: Weights, settings: Settings, kind: Kind) -> tuple[Weights, 
     """Weights and settings for a kind of query: for pasted code only words and vectors count."""
     if kind != "code":
         return weights, settings
-    plain = Weights(CODE * weights.meaning, 0.0, weights.definition, 0.0, 0.0, 0.0, 0.0, weights.head)
+    half = CODE * weights.meaning
+    plain = replace(weights, meaning=half, naming=0.0, consensus=0.0, title=0.0, neighbours=0.0, general=0.0)
     return plain, replace(settings, spelling=0.0, role=1.0, outline=1.0, body=1.0, unfinished=1.0, saturation=1.0)
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
-from ncs.build.tune import Example, cross_validate, fit_factors
+from evaluation.experiments import OFF
+from ncs.build.tune import WEIGHTS, Example, cross_validate, fit_factors
+from ncs.search.hybrid import Weights
 
 
 def examples(good: int, n: int = 40) -> list[Example]:
@@ -23,6 +27,12 @@ def test_the_signal_that_tells_the_right_one_gains_weight_and_the_rest_lose() ->
     validated = cross_validate(examples(1), before=np.ones(3))
     assert validated.wins
     assert validated.after > validated.before
+
+
+def test_every_weight_of_the_default_ranker_is_learned_and_has_a_row_in_the_ablation() -> None:
+    weights = set(asdict(Weights()))
+    assert {name for names in WEIGHTS.values() for name in names} == weights
+    assert weights <= set(OFF)
 
 
 def test_a_silent_signal_keeps_its_weight_and_one_that_finds_wrong_ones_loses_it() -> None:
