@@ -57,6 +57,11 @@ def choose_format(
     return next(iter(requested.values()), "table" if is_fancy(color) else "plain")
 
 
+def needs_code(form: str, *, code: bool) -> bool:
+    """Whether an answer needs the code of its hits: to show it, or to find where a function has moved to."""
+    return code or form == "vimgrep"
+
+
 def show(
     answer: Answer, form: str, snapshot: Snapshot, *, key: str = "hits", code: bool = True, all_lines: bool = False,
     context: tuple[int, int] | None = None, color: str = "auto", quiet: bool = False,

@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from ncs.cli import options
 from ncs.cli.current import open_current
-from ncs.cli.hits import choose_format, show
+from ncs.cli.hits import choose_format, needs_code, show
 from ncs.console import say
 from ncs.errors import BadInput
 from ncs.search.locate_source import locator_of, places_in
@@ -99,7 +99,8 @@ def query(
             opened_index, _read(text), max(k, open_hit or k), ranker=ranker, language=languages,
             language_not=languages_not, repository=repository, path=path, glob=globs, kind=kind,
             places=places_in(opened_index.snapshot, places), functions_only=functions_only, no_tests=no_tests,
-            content=content, regexp=options.either(regexps), code=_needs_code(form, no_code, open_hit), explain=explain,
+            content=content, regexp=options.either(regexps),
+            code=open_hit is not None or needs_code(form, code=not no_code), explain=explain,
             min_confidence=min_confidence, unfold=unfold, files=files or form == "paths",
         )  # fmt: skip
         lines = options.context_lines(context, before, after)
@@ -152,7 +153,7 @@ def similar(
         answer = ask(
             opened_index, k=max(k, open_hit or k), language=languages, language_not=languages_not,
             repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests, regexp=options.either(regexps),
-            code=_needs_code(form, no_code, open_hit),
+            code=open_hit is not None or needs_code(form, code=not no_code),
         )  # fmt: skip
         lines = options.context_lines(context, before, after)
         _show(
@@ -182,11 +183,6 @@ def _read(text: Sequence[str]) -> str:
     if text != ["-"]:
         return " ".join(text)
     return sys.stdin.buffer.read().decode("utf-8", "replace")[-MAX_QUERY:]
-
-
-def _needs_code(form: str, no_code: bool, open_hit: int | None) -> bool:
-    """Whether hits need their code, to show it or to find the function in its file."""
-    return not no_code or open_hit is not None or form == "vimgrep"
 
 
 def _show(answer: Answer, index: Index, form: str, open_hit: int | None, *, quiet: bool, **how: Any) -> None:

@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from ncs.cli import options
 from ncs.cli.current import open_current
-from ncs.cli.hits import choose_format, link_to, show
+from ncs.cli.hits import choose_format, link_to, needs_code, show
 from ncs.console import one_line, rich_console, show_text
 from ncs.search.highlight import name_marks
 from ncs.search.locate_source import locator_of, places_in
@@ -59,7 +59,7 @@ def find_definitions(
         answer = definitions_of(
             opened_index, name_in(opened_index, name), k, language=languages, language_not=languages_not,
             repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests,
-            places=places_in(opened_index.snapshot, places or ()), code=not no_code or form == "vimgrep",
+            places=places_in(opened_index.snapshot, places or ()), code=needs_code(form, code=not no_code),
         )  # fmt: skip
         snapshot = opened_index.snapshot
         found = show(answer, form, snapshot, key="definitions", code=not no_code, all_lines=all_lines, quiet=quiet)
@@ -96,7 +96,7 @@ def find_references(
         answer = references_to(
             opened_index, name_in(opened_index, name), k, language=languages, language_not=languages_not,
             repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests,
-            places=places_in(opened_index.snapshot, places or ()), code=not no_code or form == "vimgrep",
+            places=places_in(opened_index.snapshot, places or ()), code=needs_code(form, code=not no_code),
         )  # fmt: skip
         if form in ("table", "plain"):
             _print_references(answer, opened_index.snapshot, colored=form == "table", lines=not no_code)
