@@ -5,7 +5,7 @@ holds of the answer's structural features (ncs.search.aroma; Cambronero et al. 2
 scores s and the share h of an answer that each function holds. The head is trained as it is
 used, added to s with its weight (ncs.search.hybrid); standing is its z-score:
 
-    loss = cross entropy(gain(h), softmax((s + WEIGHT * standing / FAR) / SOFT))
+    loss = cross entropy(gain(h), softmax((s + WEIGHT * standing / UNIT_Z_SCORE) / SOFT))
          + ALONE * cross entropy(gain(h), softmax(LOOSE * standing)), random functions of the index among them
 
 so a list that is right already has no gradient, and the second term trains the head alone.
@@ -34,7 +34,7 @@ from ncs.learn.translation import impacts_of
 from ncs.progress import Track, silent
 from ncs.search.aroma import Feature, Features, features, similarity
 from ncs.search.baselines.enhanced import normalized
-from ncs.search.hybrid import FAR, HybridRanker
+from ncs.search.hybrid import UNIT_Z_SCORE, HybridRanker
 from ncs.text.tokens import content_words, tokenize
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _loss(
         gains = torch.from_numpy(np.clip((each.shares[at] - NO_GAIN) / (FULL_GAIN - NO_GAIN), 0, 1)).float()
         if gains.sum() > 0:
             gains = gains / gains.sum()
-            fused = (torch.from_numpy(each.scores[at]).float() + WEIGHT * own_scores / FAR) / SOFT
+            fused = (torch.from_numpy(each.scores[at]).float() + WEIGHT * own_scores / UNIT_Z_SCORE) / SOFT
             alone = F.log_softmax(torch.cat([own_scores, random_scores]) * LOOSE, 0)[: len(at)]
             total = total - (gains * F.log_softmax(fused, 0)).sum() - ALONE * (gains * alone).sum()
     return total / len(lists)

@@ -261,8 +261,8 @@ MIN_WIDTH, MIN_WORD, MIN_FIELDS = 40, 8, 18
 """Minimum columns of a line, of a word, and of fields on the line of their word."""
 NAMES = 5
 """Number of shared names shown."""
-LEAST = 0.005
-"""Least share of a word shown of the general head."""
+MIN_SHARE = 0.005
+"""Least share for a word of the general head to be shown."""
 ABOUT = {"similarity": "alike", "idf": "idf"}
 _FILLER = "\0"
 
@@ -304,10 +304,10 @@ def reasons_lines(explanation: Mapping[str, Any], width: int, indent: int = 4) -
     if explanation["defines"]:
         causes.append(f"defines {', '.join(explanation['defines'])}")
     if explanation["together"] or explanation["general"]:
-        shown = [each for each in explanation["general"] if each["share"] >= LEAST]
+        shown = [each for each in explanation["general"] if each["share"] >= MIN_SHARE]
         links = [f"{' -> '.join(dict.fromkeys((each['word'], each['met'])))} {each['share']:.4f}" for each in shown]
         causes.append(f"public code: {', '.join([*links, 'all words together'])} {explanation['together']:.4f}")
-    if about := [each for each in explanation["context"][:NAMES] if each["share"] >= LEAST]:
+    if about := [each for each in explanation["context"][:NAMES] if each["share"] >= MIN_SHARE]:
         said = ", ".join(f"{each['word']} {each['share']:.4f}" for each in about)
         causes.append(f"it is about {said}")
     if explanation["title"]:

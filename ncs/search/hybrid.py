@@ -6,24 +6,21 @@ same file:
     lexical     BM25, divided by the best document's; words that are never in code count less (ncs.search.question)
     spelling    BM25 of other spellings of the query's words
     meaning     cosine to the query, if positive
-    general     words that stand for the query's in public code (ncs.learn.general), beyond CHANCE, times two shares of
-                the query by idf: what the best document by words does not have, and what the head knows; times
-                1 - half of the gate of consensus
-    context     cosine of query and function in context (ncs.learn.context_encoder), beyond the lowest, times the weight
-                of `general`, for the LEADING candidates, unless a literal has the query
+    general     score by the general head (ncs.learn.general) above MIN_GENERAL, times the share of the query's idf that
+                the best document by words lacks, times the share that the head knows, times 1 - gate of consensus / 2
+    context     cosine of query and function in context (ncs.learn.context_encoder) above the lowest one, times the
+                weight of `general`; of the best CONTEXT_CANDIDATES only, and 0 where a literal has the query
     learnt      z-score by the index's own learned head, if positive (ncs.search.unif)
     name        overlap of its name and the query
     definition  it defines a symbol of the query
-    consensus   it uses names that many good candidates of many repositories use
-    file        its file is named like the query, and has other good candidates
-    verbatim    words of a message in its literals, in the same order; PHRASE for the quoted phrases that it has
-    frame       it is a frame of the stack trace, the innermost first
+    consensus   it uses names that many good candidates of many repositories use, times the gate of consensus
+    file        its file is named like the query, and has other good candidates, times `inside` (ncs.search.signals)
+    verbatim    share of a message in its literals, word order kept, or PHRASE times the share of quoted phrases it has
+    frame       1 / n for the n-th frame of the stack trace, counted from the innermost
 
-The file is weighted by `inside`, consensus by its gate (ncs.search.signals).
-
-Sections of prose have candidates of their own and are no evidence for code. Their `lexical` is BM25 divided by that of
-the best code, 1 at most. The factor `section` ranks them behind code unless the query asks for documents; one that
-answers the question is raised to PLACE.
+Sections of prose have candidates of their own, and do not count as evidence for code. Their `lexical` is BM25 divided
+by that of the best code, at most 1. The factor `section` ranks them behind code unless the query asks for documents; a
+section that answers the question is raised to SECTION_RANK.
 """
 
 from __future__ import annotations
@@ -81,25 +78,25 @@ if TYPE_CHECKING:
     from ncs.types import Mask, Rows, Scores
 
 DEPTH, CANDIDATES, SECTIONS = 500, 200, 50
-"""Documents retrieved by each part; candidates of code and of sections of prose whose signals are computed."""
-PLACE = 3
+"""Documents that each part retrieves; candidates of code, and sections of prose, whose signals are computed."""
+SECTION_RANK = 3
 """The rank of a section that answers the question (`_answer`)."""
-ANSWERS, NEAR, FEW = 0.5, 0.6, 5
-"""It has at least these shares of the query's idf and of the best BM25 of code, and the candidates come from at most
-FEW projects: among more, some README has the words of any question."""
-OTHERS = ("consensus", "file")
-"""Signals that come from other candidates, except the title in `file`."""
-CODE = 0.5
+MIN_COVERAGE, MIN_LEXICAL, MAX_PROJECTS = 0.5, 0.6, 5
+"""A section answers the question if it has at least these shares of the query's idf and of the best BM25 of code, and
+the candidates come from at most MAX_PROJECTS projects: among more, some README has the words of any question."""
+NEIGHBOR_SIGNALS = ("consensus", "file")
+"""Signals that other candidates give, except for the title in `file`; a document with nothing else is not a hit."""
+CODE_MEANING = 0.5
 """Factor of `meaning` for queries that are code: half of their words are variables, which vectors ignore."""
-FAR = 6.0
-"""Z-score by a learned head with the value 1: that of the best documents of a large corpus."""
-CHANCE = 0.3
+UNIT_Z_SCORE = 6.0
+"""The z-score by a learned head that counts as 1: that of the best documents of a large corpus."""
+MIN_GENERAL = 0.3
 """The third quartile of the general head's scores of random functions; right ones have .6 at the median."""
-LEADING = 30
-"""Candidates that the general head reads in context; 40 rank as well."""
+CONTEXT_CANDIDATES = 30
+"""Candidates that the general head reads in context; 40 are no better."""
 PHRASE = 8.0
 """Value of `verbatim` for a document with all phrases: more than any message, also for a test or a section."""
-WEIGHT = "weight.json"
+WEIGHT_FILE = "weight.json"
 """The weight of a head (ncs.build.head_weight), among its statistics."""
 
 
@@ -306,7 +303,7 @@ class HybridRanker(Ranker):
     def _title(self, text: str) -> str:
         """The title of a bug report, in an index of few projects; else "". Files ranked by whole reports have .44 MRR,
         by titles .64 (evaluation/NOTES.md)."""
-        if "\n" not in text or not 0 < self.open_parts.facts.file_roles.projects <= FEW:
+        if "\n" not in text or not 0 < self.open_parts.facts.file_roles.projects <= MAX_PROJECTS:
             return ""
         from ncs.search.report import report_title  # its patterns take milliseconds
 
@@ -356,7 +353,7 @@ class HybridRanker(Ranker):
             postings.scores(counts, rows),
             postings.scores(expansion.other_spellings, rows),
             vectors.similarities(query, rows).astype(np.float64),
-            np.maximum(0.0, head.z_scores(head_query, rows, words)) / FAR if head else np.zeros(len(rows)),
+            np.maximum(0.0, head.z_scores(head_query, rows, words)) / UNIT_Z_SCORE if head else np.zeros(len(rows)),
         )
         retrieved = candidates.at(np.flatnonzero(are_in(rows, best)))
         selected = top_rows(retrieved.rows, retrieved.base(weights.meaning, weights.head), n)[0]
@@ -413,19 +410,20 @@ class HybridRanker(Ranker):
         if parts.general:
             general_weight = weights.general * max(0.0, 1 - best / max(sum(idf.values()), 1e-9))
             general_weight *= parts.general.known_share(idf) * (1 - consensus.gate / 2)
-            features["general"] = np.maximum(parts.general.scores(intent.words, rows) - CHANCE, 0.0)
+            features["general"] = np.maximum(parts.general.scores(intent.words, rows) - MIN_GENERAL, 0.0)
             values |= {"general": general_weight * features["general"], "context": np.zeros(len(rows))}
         if parts.head:
             values["learnt"] = weights.head * pool.head
         values |= {
             "consensus": weights.consensus * consensus.gate * consensus.scores(facts.uses, rows),
             "file": inside * (titles + beside),
-            "name": weights.naming * (signals.ELSEWHERE + (1 - signals.ELSEWHERE) * inside) * directed,
+            "name": weights.naming * (signals.NAME_SHARE + (1 - signals.NAME_SHARE) * inside) * directed,
             "definition": weights.definition * definition,
             "verbatim": settings.verbatim * verbatim,
             "frame": settings.frame * on_trace,
         }
-        features["own"] = sum((value for name, value in values.items() if name not in OTHERS), inside * titles)
+        own = (value for name, value in values.items() if name not in NEIGHBOR_SIGNALS)
+        features["own"] = sum(own, inside * titles)
         outlines, thin = files.outlines_of(rows), signals.thin_bodies(words, rows)
         role = 1 - (1 - settings.role) * (1 + inside) / 2
         features["certain"] = np.minimum(1.0, np.maximum.reduce([definition, verbatim, on_trace]))
@@ -443,7 +441,7 @@ class HybridRanker(Ranker):
         ranking = Ranking(rows.tolist(), [], signals=values, factors=factors, features=features, evidence=evidence)
         weight = settings.context * general_weight * is_code
         if parts.general and weight > 0 and not verbatim.any():
-            leading = np.argsort(-_total(ranking), kind="stable")[:LEADING]
+            leading = np.argsort(-_total(ranking), kind="stable")[:CONTEXT_CANDIDATES]
             contexts = parts.general.contexts(intent.words, rows[leading])
             values["context"][leading] = weight * (contexts - contexts.min(initial=1))
         return ranking
@@ -458,9 +456,9 @@ class HybridRanker(Ranker):
         idf, values = self.open_parts.lexical.postings.idf(tokens), message_values(analysis.text)
         pairs = zip(tokens, stem_all(tokens), strict=True)
         weights = [0.0 if token in values else idf[stem] for token, stem in pairs]
-        most_between = signals.VALUE if is_message else 0
+        most_between = signals.MAX_VALUE if is_message else 0
         shares = signals.verbatim(self._facts.words, rows, tokens, weights, most_between, in_pairs=in_pairs)
-        return shares if is_message else shares * inside * (shares >= signals.MOSTLY)
+        return shares if is_message else shares * inside * (shares >= signals.MIN_LITERAL_SHARE)
 
     def _with_sections(
         self, ranking: Ranking, best: float, analysis: QueryAnalysis, pool: Candidates, phrases: PhraseSearch
@@ -477,8 +475,8 @@ class HybridRanker(Ranker):
         return sections if not code.rows else code.joined(sections)
 
     def _answer(self, ranking: Ranking, analysis: QueryAnalysis, prose: Mask) -> int:
-        """The position of the best section if it answers the question (ANSWERS, NEAR, FEW), else -1. prose: mask of the
-        sections. Changelogs, and documents among tests, answer nothing."""
+        """The position of the best section if it answers the question (MIN_COVERAGE ...), else -1. Changelogs, and
+        documents among tests, answer nothing. prose: mask of the sections."""
         rows = np.array(ranking.rows, np.int64)
         among = np.flatnonzero(prose[rows] & (self.open_parts.facts.file_roles.roles_of(rows) == SOURCE))
         if not len(among):
@@ -487,8 +485,9 @@ class HybridRanker(Ranker):
         row, postings, idf = np.array([ranking.rows[best]]), self.open_parts.lexical.postings, analysis.idf
         has = sum(value for stem, value in idf.items() if postings.scores({stem: 1.0}, row)[0])
         near = ranking.signals["lexical"][best] + ranking.signals["spelling"][best]
-        asks = analysis.intent.kind in ("how-to", "keywords") and cast("Evidence", ranking.evidence).inside >= 1 / FEW
-        return best if asks and has >= ANSWERS * sum(idf.values()) and near >= NEAR else -1
+        few_projects = cast("Evidence", ranking.evidence).inside >= 1 / MAX_PROJECTS
+        asks = analysis.intent.kind in ("how-to", "keywords") and few_projects
+        return best if asks and has >= MIN_COVERAGE * sum(idf.values()) and near >= MIN_LEXICAL else -1
 
     def internals(self) -> Internals:
         parts, weights = self.open_parts, self.weights
@@ -500,7 +499,7 @@ def of_kind(weights: Weights, settings: Settings, kind: Kind) -> tuple[Weights, 
     """Weights and settings for a kind of query: for pasted code only words and vectors count."""
     if kind != "code":
         return weights, settings
-    half = CODE * weights.meaning
+    half = CODE_MEANING * weights.meaning
     plain = replace(weights, meaning=half, naming=0.0, consensus=0.0, title=0.0, neighbours=0.0, general=0.0)
     return plain, replace(settings, spelling=0.0, role=1.0, outline=1.0, body=1.0, unfinished=1.0, saturation=1.0)
 
@@ -519,7 +518,7 @@ def meaning_weight(documents: int) -> float:
 
 def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float, answer: int = -1) -> Ranking:
     """The best k candidates with scores, saturated per file and duplicates folded; those without a signal of their own
-    are no hits. answer: the position of a section that is raised to PLACE."""
+    are no hits. answer: the position of a section that is raised to SECTION_RANK."""
     rows = np.array(ranking.rows, np.int64)
     total = _total(ranking)
     files, outlines = facts.file_roles.files_of(rows), facts.file_roles.outlines_of(rows)
@@ -534,8 +533,8 @@ def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float, answ
     clusters = facts.duplicates.clusters_of(rows[order]) if ranking.folded else None
     best = signals.select_hits(total[order], files[order], k, factor=factor, clusters=clusters)
     at, scores = order[[position for position, _ in best]], np.array([score for _, score in best])
-    if answer >= 0 and len(at) >= PLACE and answer not in at[:PLACE]:
-        score = min(np.nextafter(scores[PLACE - 1], np.inf), scores[PLACE - 2])
+    if answer >= 0 and len(at) >= SECTION_RANK and answer not in at[:SECTION_RANK]:
+        score = min(np.nextafter(scores[SECTION_RANK - 1], np.inf), scores[SECTION_RANK - 2])
         at, scores = np.append(at[at != answer], answer), np.append(scores[at != answer], score)
     again = np.lexsort((rows[at], -scores))[:k]
     at, scores = at[again], scores[again]
@@ -575,7 +574,7 @@ def confidence_features(ranking: Ranking) -> Scores:
 
 def head_weight(statistics: Path) -> float:
     """The weight of the head as determined at the build, 0 without one; raises IndexDamaged for an invalid weight."""
-    path = statistics / HEAD / WEIGHT
+    path = statistics / HEAD / WEIGHT_FILE
     if not path.is_file():
         return 0.0
     with reading(path):
@@ -587,4 +586,4 @@ def head_weight(statistics: Path) -> float:
 
 def save_weight(statistics: Path, weight: float) -> None:
     """Write the weight into the statistics of the head's ranker."""
-    (statistics / HEAD / WEIGHT).write_text(json.dumps({"weight": weight}) + "\n", encoding="utf-8")
+    (statistics / HEAD / WEIGHT_FILE).write_text(json.dumps({"weight": weight}) + "\n", encoding="utf-8")

@@ -11,7 +11,7 @@ The score of a file is a sum of signals, each at most about 1, by WEIGHTS:
     called     its path has words of the title
     trace      1 / place among the files of the stack trace, innermost first
 
-less BACK for tests, and ASIDE for examples, settings and vendored code. Sections of prose are left out.
+less TEST_PENALTY for tests, and OTHER_PENALTY for examples, settings and vendored code. Sections of prose are left out.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ if TYPE_CHECKING:
 WEIGHTS: Mapping[str, float] = {
     "title": 1.0, "report": 1.0, "words": 1.0, "names": 1.0, "uses": 0.5, "path": 1.0, "called": 0.5, "trace": 0.5
 }  # fmt: skip
-BACK, ASIDE = 1.0, 0.3
+TEST_PENALTY, OTHER_PENALTY = 1.0, 0.3
 """Penalties of tests, and of files of other roles than the product's."""
 DECAY, FUNCTIONS = 0.5, 8
 """Factor of each further function of a file, and how many count."""
 DEPTH = 400
 """Functions retrieved for the title."""
-COMMON = 60
-"""Names with more definitions are ignored."""
-HALF = 0.7
+MAX_DEFINITIONS = 60
+"""Names with more definitions than this are ignored."""
+NAMES_MIDPOINT = 0.7
 """Weight of the names that a file defines at which their signal is .5."""
-SHORTEST, LONGEST = 3, 400
+MIN_LETTERS, MAX_WORDS = 3, 400
 """Fewest letters of a name, and most words of a report that are searched for."""
 K1, B = 1.2, 0.75
-LEAST_FIT = 0.5
+MIN_FIT = 0.5
 """Least weight of a definition (ncs.storage.names): the same letters, at worst in another class."""
-IN_CODE = 0.3
+CODE_WEIGHT = 0.3
 """Weight of a name that only the report's code has."""
-SHOWN, MOST, NAMED = 2, 8, 5
+MEAN_SHOWN, MAX_SHOWN, MAX_NAMES = 2, 8, 5
 """Functions shown of a file, on average and at most, and names."""
 
 
@@ -144,7 +144,7 @@ class Locator:
         here = np.flatnonzero((firsts >= 0) & (total > 0))
         role = roles.roles_of(firsts[here])
         signals["role"] = np.zeros(len(total))
-        signals["role"][here] = -np.where(role == TEST, BACK, np.where(role == SOURCE, 0.0, ASIDE))
+        signals["role"][here] = -np.where(role == TEST, TEST_PENALTY, np.where(role == SOURCE, 0.0, OTHER_PENALTY))
         total = total + signals["role"]
         best = here[np.lexsort((here, -total[here]))][:k]
         own = _scaled(of_title) + _scaled(of_report)
@@ -168,24 +168,24 @@ class Locator:
         rows = rows[functions[rows] | ~are_in(self._files[rows], self._files[rows[functions[rows]]])]
         rows = rows[np.lexsort((rows, -own[rows], self._files[rows]))]
         place = places_in_runs(self._files[rows])
-        eligible = np.flatnonzero((place < MOST) & (own[rows] > 0))
+        eligible = np.flatnonzero((place < MAX_SHOWN) & (own[rows] > 0))
         scores = (total[self._files[rows]] + own[rows])[eligible]
         chosen = place == 0
-        chosen[eligible[np.argsort(-scores, kind="stable")[: SHOWN * len(files)]]] = True
+        chosen[eligible[np.argsort(-scores, kind="stable")[: MEAN_SHOWN * len(files)]]] = True
         rows = rows[chosen]
         return {number: rows[self._files[rows] == number] for number in files.tolist()}
 
     def _names_in(self, file: int, names: _Names) -> tuple[str, ...]:
         """The names with a row in a file, by weight."""
         here = [(weight, name) for name, (rows, weight) in names.items() if weight and file in self._files[rows]]
-        return tuple(name for _, name in sorted(here, key=lambda pair: -pair[0])[:NAMED])
+        return tuple(name for _, name in sorted(here, key=lambda pair: -pair[0])[:MAX_NAMES])
 
     def _of_names(self, names: _Names, *, saturated: bool = False) -> Scores:
         """The weights of the names by file, 0 to 1, [n_files]."""
         scores = np.zeros(len(self.places))
         for rows, weight in names.values():
             scores[distinct(self._files[rows])] += weight
-        return scores / (scores + HALF) if saturated else _scaled(scores)
+        return scores / (scores + NAMES_MIDPOINT) if saturated else _scaled(scores)
 
     def _gather(self, scores: Scores) -> Scores:
         """The discounted sums of each file's rows, divided by the best file's, [n_files]."""
@@ -198,7 +198,7 @@ class Locator:
 
     def _by_words(self, text: str) -> Scores:
         """BM25 of every row, [n]."""
-        counts = Counter(stem_all(content_words(tokenize(text))[:LONGEST]))
+        counts = Counter(stem_all(content_words(tokenize(text))[:MAX_WORDS]))
         return self._postings.all_scores({stem: saturate(count) for stem, count in counts.items()})
 
     def _file_bm25(self, text: str, rows: Mask) -> Scores:
@@ -219,21 +219,22 @@ class Locator:
         names: _Names = {}
         for name, weight in report.names.items():
             *qualifiers, last = _parts(name)
-            if len(last) >= SHORTEST:
+            if len(last) >= MIN_LETTERS:
                 found, fits = self._facts.definitions.match(Symbol(last, tuple(qualifiers), certain=True), allowed=rows)
-                found, fits = found[fits >= LEAST_FIT], fits[fits >= LEAST_FIT]
-                if 0 < len(found) <= COMMON:
+                found, fits = found[fits >= MIN_FIT], fits[fits >= MIN_FIT]
+                if 0 < len(found) <= MAX_DEFINITIONS:
                     files = len(distinct(self._files[found]))
                     names[name] = found, weight * float(fits.max()) / math.sqrt(files)
         return names
 
     def _used(self, report: Report, rows: Mask) -> _Names:
         """Names of the report -> the rows that use them."""
-        weights = {**dict.fromkeys(report.used, IN_CODE), **{_parts(name)[-1]: w for name, w in report.names.items()}}
+        weights = dict.fromkeys(report.used, CODE_WEIGHT)
+        weights |= {_parts(name)[-1]: weight for name, weight in report.names.items()}
         names: _Names = {}
         n = len(distinct(self._files[rows]))
         for name, weight in weights.items():
-            if len(name) >= SHORTEST:
+            if len(name) >= MIN_LETTERS:
                 having = self._facts.uses.rows_with([name])
                 having = having[rows[having]]
                 if len(having):

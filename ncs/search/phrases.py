@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask, Rows, Scores
 
-MOST_READ = 400
+MAX_READ = 400
 """Documents read beside the candidates: 30 ms of CPU time."""
 _GAP = r"""(?:[ \t"'`+.\\]*\n[\s#/*;!+-]*(?:[a-z]{0,2}["'`])?|\s+)"""
 """White space, or a line break inside a literal or a comment."""
@@ -73,7 +73,7 @@ class PhraseSearch:
         return np.array([self._shares[row] for row in rows.tolist()], np.float64)
 
     def rows(self, postings: Postings, allowed: Mask | None) -> Rows:
-        """The allowed rows with a phrase, ascending, of the MOST_READ that have most of the words, by BM25."""
+        """The allowed rows with a phrase, ascending, of the MAX_READ that have most of the words, by BM25."""
         if not self._words:
             return np.zeros(0, np.int64)
         stems, held = dict.fromkeys(stem_all(self._words), 1.0), np.zeros(len(postings))
@@ -82,5 +82,5 @@ class PhraseSearch:
         live = both(allowed, postings.live)
         rows = np.flatnonzero(held if live is None else held * live)
         scores = postings.scores(stems, rows)
-        best, _ = top_rows(rows, held[rows] + scores / (1 + scores.max(initial=0)), MOST_READ)
+        best, _ = top_rows(rows, held[rows] + scores / (1 + scores.max(initial=0)), MAX_READ)
         return np.sort(best[self.shares(best) > 0])

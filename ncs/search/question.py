@@ -37,7 +37,7 @@ Kind = Literal["symbol", "how-to", "keywords", "code", "message"]
 
 STOP_WORD_SHARE = 0.3
 """From this share of stop words on, a text with code in it is prose: prose has a third, code a tenth."""
-LONGEST_NAME = 4
+MAX_NAME = 4
 """Most words of a name written as separate words: `indifferent hash`."""
 MIN_MESSAGE, MAX_MESSAGE = 3, 300
 """Fewest words of a message, and the number of its first words that are compared with literals."""
@@ -72,19 +72,19 @@ SPELLING = 0.5
 """Weight of another spelling, relative to the query's own words."""
 MAX_QUERY = 32 << 10
 """Most characters of a query; a post of Stack Overflow has at most 30,000."""
-SHORTEST_PART, FEWEST = 3, 2
+MIN_PART, MIN_PART_DOCUMENTS = 3, 2
 """Minimum letters of each part of a split word, and minimum documents that have it."""
-IN_CODE, COMPOUNDS, MOST_LONGER = 0.1, 8, 500
-"""Up to this share of its documents with it in code a word gets compounds, at most COMPOUNDS; a word inside more than
-MOST_LONGER others is an ending, as "able", and gets none."""
+IN_CODE, COMPOUNDS, MAX_LONGER = 0.1, 8, 500
+"""A word that less than this share of its documents have in code gets compounds, at most COMPOUNDS; a word inside more
+than MAX_LONGER others is an ending, as "able", and gets none."""
 ONE_EDIT, TWO_EDITS = 5, 8
 """Minimum letters of a word for one edit, and for two, to be a typo."""
-RARE, TYPO = 2, 200
-"""A word of at most RARE documents that public code does not know is a typo, too, if a word of similar spelling has
-TYPO times as many documents."""
+MAX_RARE, TYPO_RATIO = 2, 200
+"""A word of at most MAX_RARE documents that public code does not know is also a typo if a word of similar spelling has
+TYPO_RATIO times as many documents."""
 LOOKUPS = 5
-"""Words per query whose similar spellings, or compounds, are looked up among all words: a paste has hundreds."""
-UNJOINED = frozenset({"in", "to", "from", "on", "of", "not", "is", "into"})
+"""Words per query whose similar spellings or compounds are looked up among all words: pasted text has hundreds."""
+NEVER_JOINED = frozenset({"in", "to", "from", "on", "of", "not", "is", "into"})
 """Words that are not joined to the next one: `in list` is not `inlist`."""
 
 
@@ -134,8 +134,8 @@ class Intent:
 
 
 def _name_apart(kind: Kind, words: Sequence[str]) -> list[Symbol]:
-    """The name that a few words may form; more than two seldom form one by chance."""
-    apart = kind in ("keywords", "how-to") and 1 < len(words) <= LONGEST_NAME
+    """The symbol that a few words of a query may spell apart; more than two seldom do so by chance."""
+    apart = kind in ("keywords", "how-to") and 1 < len(words) <= MAX_NAME
     return [Symbol("".join(words), certain=len(words) > 2)] if apart else []
 
 
@@ -305,7 +305,7 @@ def _joined_neighbors(terms: Sequence[Term], postings: Postings, spelling: float
     pairs = [
         (one, other)
         for one, other in pairwise(terms)
-        if one.word != other.word and min(len(one.word), len(other.word)) > 1 and one.word not in UNJOINED
+        if one.word != other.word and min(len(one.word), len(other.word)) > 1 and one.word not in NEVER_JOINED
     ]
     joined = postings.terms([one.word + other.word for one, other in pairs])
     idf = postings.idf_of
@@ -329,15 +329,15 @@ def _compounds(
     in_no_code = dict.fromkeys(
         term
         for term in terms
-        if len(term.word) >= SHORTEST_PART and (not term.documents or postings.share_in_code(term.stem) < IN_CODE)
+        if len(term.word) >= MIN_PART and (not term.documents or postings.share_in_code(term.stem) < IN_CODE)
     )
     for term in islice(in_no_code, LOOKUPS):
-        words = list(islice(longer(term.word), MOST_LONGER + 1))
+        words = list(islice(longer(term.word), MAX_LONGER + 1))
         others = [
             other
-            for other in postings.terms(words if len(words) <= MOST_LONGER else ())
+            for other in postings.terms(words if len(words) <= MAX_LONGER else ())
             if other.documents and other.stem != term.stem and not known(other.stem)
-            and postings.documents_with(_rest(other.word, term.word)) >= FEWEST
+            and postings.documents_with(_rest(other.word, term.word)) >= MIN_PART_DOCUMENTS
         ]  # fmt: skip
         for other in sorted(others, key=lambda other: (-other.documents, other.word))[:COMPOUNDS]:
             found[other] = spelling * min(1.0, postings.idf_of(term.stem) / max(postings.idf_of(other.stem), 1e-9))
@@ -358,13 +358,13 @@ def _corrections(
 ) -> dict[str, list[Term]]:
     """The first LOOKUPS unknown words, then rare ones -> their likely corrections; words without one are left out."""
     unknown = [term for term in terms if not term.documents]
-    typos = [term for term in terms if known and 0 < term.documents <= RARE and not known(term.stem)]
+    typos = [term for term in terms if known and 0 < term.documents <= MAX_RARE and not known(term.stem)]
     first = list({term.word: term for term in (*unknown, *typos)}.values())[:LOOKUPS]
     similar = {
         term.word: (not term.documents and _split(term.word, postings))
         or [
             other
-            for other in _nearest(term.word, postings, vocabulary, TYPO * term.documents)
+            for other in _nearest(term.word, postings, vocabulary, TYPO_RATIO * term.documents)
             if not (unlike and unlike(term.stem, other.stem))
         ]
         for term in first
@@ -374,11 +374,11 @@ def _corrections(
 
 def _split(word: str, postings: Postings) -> list[Term]:
     """The split into two known words whose rarer part is most frequent; [] if there is none."""
-    positions = range(SHORTEST_PART, len(word) - SHORTEST_PART + 1)
+    positions = range(MIN_PART, len(word) - MIN_PART + 1)
     parts = postings.terms([part for position in positions for part in (word[:position], word[position:])])
     pairs = list(zip(parts[::2], parts[1::2], strict=True))
     best = max(pairs, key=lambda pair: min(part.documents for part in pair), default=None)
-    return list(best) if best and min(part.documents for part in best) >= FEWEST else []
+    return list(best) if best and min(part.documents for part in best) >= MIN_PART_DOCUMENTS else []
 
 
 def _nearest(word: str, postings: Postings, vocabulary: Callable[[], list[str]], fewest: int = 0) -> list[Term]:

@@ -73,7 +73,7 @@ class Ranker:
         return Internals()
 
     def prepare(self, statistics: Path | None = None) -> None:
-        """Open external resources (files, models, servers), or their copies in the statistics of the current index;
+        """Open external resources (files, models, servers), or their copies among the statistics of the current index;
         raises NcsError."""
 
     def fit(self, words: WordTable, embeddings: Embeddings, documents: DocumentTable, *, track: Track = silent) -> None:

@@ -47,15 +47,15 @@ if TYPE_CHECKING:
     from ncs.storage.snapshot import Snapshot
     from ncs.types import Location, Mask, Rows
 
-MOST = 1_000
+MAX_READ = 1_000
 """Functions read to find uses without a call."""
-NEAR = 3
+MAX_SUGGESTIONS = 3
 """Suggestions for an unknown name."""
 NAMELESS = ("module", "block", "initializer")
 """Kinds of documents whose name is not in their code."""
-DECLARATION, LONGEST = "declaration", 20
+DECLARATION, MAX_LINES = "declaration", 20
 """The kind of constants, fields, macros and type aliases, and how many lines of one are shown."""
-DECLARED = ("overload", "abstractmethod")
+WITHOUT_BODY = ("overload", "abstractmethod")
 """Decorators of functions whose body is elsewhere."""
 MATCHES = ("exact", "other spelling", "prefix")
 GROUPS = ("same file", "same folder", "same repository", "elsewhere")
@@ -146,7 +146,7 @@ class NameSearch:
             raise BadInput(messages.NO_NAME.format(text=text))
         if path and place == (None, None):
             defining = self._documents.locations(self._defining(name)[0].tolist())
-            files = list(dict.fromkeys(f"{each.repository}/{each.path}::{name}" for each in defining))[:NEAR]
+            files = list(dict.fromkeys(f"{each.repository}/{each.path}::{name}" for each in defining))[:MAX_SUGGESTIONS]
             raise BadInput(messages.NO_FILE.format(path=path, files=f": {', '.join(files)}" if files else ""))
         return Name(name, tuple(qualifiers), *place)
 
@@ -214,7 +214,7 @@ class NameSearch:
         wordless = np.flatnonzero(declared).tolist()
         for number, document in zip(wordless, self._documents.documents(rows[wordless].tolist()), strict=True):
             declared[number] = "return" not in document.code  # `return 1` has no words
-        declared |= np.isin(rows, self._facts.uses.rows_with(DECLARED))
+        declared |= np.isin(rows, self._facts.uses.rows_with(WITHOUT_BODY))
         only_declare = np.isin(rows, self._facts.definitions.declaring(name)[0])
         aside = self._facts.file_roles.roles_of(rows) != SOURCE
         modules = self._documents.mask(Filters(kind="module"))
@@ -238,13 +238,14 @@ class NameSearch:
 
     def _unknown(self, name: str) -> str:
         """The note about a name without definition and use, with similar names."""
-        documents = self._documents.documents(self._live(self._with_words(name))[:MOST].tolist())
+        documents = self._documents.documents(self._live(self._with_words(name))[:MAX_READ].tolist())
         if any(name_marks(document.code, [name]) for document in documents):
             return messages.ONLY_TEXT.format(name=name)
-        return no_match(name, self._near(name) or self._own_names(self._defining(name, prefixes=True)[0])[:NEAR])
+        near = self._near(name) or self._own_names(self._defining(name, prefixes=True)[0])[:MAX_SUGGESTIONS]
+        return no_match(name, near)
 
     def _near(self, name: str) -> list[str]:
-        """At most NEAR names of similar spelling, or equal up to case and underscores."""
+        """At most MAX_SUGGESTIONS names of similar spelling, or equal up to case and underscores."""
         spellings: dict[str, list[str]] = {}
         for used in self._facts.uses.names:
             spellings.setdefault(_plain(used), []).append(used)
@@ -253,7 +254,7 @@ class NameSearch:
         keys = [*([key] if key in known else []), *nearest_words(key, known)]
         rows_of = {key: self._facts.definitions.match(Symbol(key))[0][:1] for key in keys}
         near = (each for key in keys for each in self._used(spellings.get(key, ())) or self._own_names(rows_of[key]))
-        return list(islice(near, NEAR))
+        return list(islice(near, MAX_SUGGESTIONS))
 
     def _used(self, names: Iterable[str]) -> list[str]:
         """The names that a live document uses."""
@@ -317,16 +318,16 @@ class NameSearch:
     def _passed_on(
         self, names: Sequence[str], known: Rows, defining: Rows, allowed: Mask | None
     ) -> tuple[Rows, list[str]]:
-        """Further rows that use one of these names as a value, among the first MOST candidates, and a note if there are
-        more."""
+        """Further rows that use one of these names as a value, among the first MAX_READ candidates, and a note if more
+        candidates exist."""
         rows = distinct(np.concatenate([self._with_variable(name) for name in names]))
         rows = self._live(rows[~np.isin(rows, known)], allowed)
-        notes = [f"only the first {MOST:,} of {len(rows):,} functions were read for uses without a call"]
-        notes = notes if len(rows) > MOST else []
+        notes = [f"only the first {MAX_READ:,} of {len(rows):,} functions were read for uses without a call"]
+        notes = notes if len(rows) > MAX_READ else []
         places = self._documents.locations(defining.tolist())
         fields = any(self._facts.definitions.declaring(name).size for name in names)
         bare = not fields and len(places) > 0 and not any(innermost(each.qualified_name) for each in places)
-        first = rows[:MOST].tolist()
+        first = rows[:MAX_READ].tolist()
         pairs = zip(first, self._documents.documents(first), strict=True)
         return np.array([row for row, each in pairs if _passes_on(each, names, bare=bare)], np.int64), notes
 
@@ -424,7 +425,7 @@ def _declaration(document: Document, name: str) -> Document:
     spelled = (at for at, line in enumerate(lines) if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", line))
     first = next(declaring, next(spelled, 0))
     shown, depth = list[str](), 0
-    for line in lines[first : first + LONGEST]:
+    for line in lines[first : first + MAX_LINES]:
         shown.append(line)
         depth += sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
         if depth <= 0:

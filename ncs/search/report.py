@@ -15,12 +15,12 @@ from ncs.search.question import check_length
 from ncs.search.traces import Trace, read_trace
 from ncs.text.tokens import STOP_WORDS, content_words, tokenize
 
-MOST_NAMES, MOST_PATHS = 300, 300
+MAX_NAMES, MAX_PATHS = 300, 300
 """Most names and paths read: a log has thousands."""
 MARKED, CAPITAL, PLAIN = 1.0, 0.3, 0.15
-"""Weight of a name that is no word (in backticks, with a dot, an underscore or camel case), of a capitalized word of
+"""Weights: of a name written as code (in backticks, with a dot, an underscore or camel case), of a capitalized word of
 the title, and of another word of the title."""
-LINES, WORDS, STOP_WORDS_OF_PROSE, TITLE = 3, 10, 0.2, 3
+MIN_LINES, MIN_WORDS, MIN_STOP_WORDS, MIN_TITLE = 3, 10, 0.2, 3
 """Fewest lines of a report, words of its prose, share of stop words in it, and content words of its title."""
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _FENCE = re.compile(r"\s*(```+|~~~+)")
@@ -93,8 +93,8 @@ def read_report(text: str) -> Report:
         _URL.sub(" ", prose),
         code,
         names,
-        tuple(used)[:MOST_NAMES],
-        tuple(dict.fromkeys(filter(None, parts)))[:MOST_PATHS],
+        tuple(used)[:MAX_NAMES],
+        tuple(dict.fromkeys(filter(None, parts)))[:MAX_PATHS],
         trace,
     )
 
@@ -106,12 +106,12 @@ def report_title(text: str) -> str:
     >>> report_title(f"Crash when reading an empty folder\n{prose}"), report_title(prose)
     ('Crash when reading an empty folder', '')
     """
-    if len(text.splitlines()) < LINES or _NO_TITLE.match(text):
+    if len(text.splitlines()) < MIN_LINES or _NO_TITLE.match(text):
         return ""
     report = read_report(text)
     words = tokenize(report.prose)
-    is_prose = len(words) >= WORDS and sum(word in STOP_WORDS for word in words) >= STOP_WORDS_OF_PROSE * len(words)
-    return report.title if is_prose and len(content_words(tokenize(report.title))) >= TITLE else ""
+    is_prose = len(words) >= MIN_WORDS and sum(word in STOP_WORDS for word in words) >= MIN_STOP_WORDS * len(words)
+    return report.title if is_prose and len(content_words(tokenize(report.title))) >= MIN_TITLE else ""
 
 
 def _split(body: str) -> tuple[str, str]:
@@ -144,7 +144,7 @@ def _names(title: str, prose: str) -> dict[str, float]:
     names = dict.fromkeys(marked, MARKED)
     for name in _NAME.findall(title):
         names.setdefault(name, CAPITAL if name[0].isupper() else PLAIN)
-    return dict(list(names.items())[:MOST_NAMES])
+    return dict(list(names.items())[:MAX_NAMES])
 
 
 def _all_names(text: str) -> list[str]:

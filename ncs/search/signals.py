@@ -8,11 +8,11 @@ each name a that they use (called functions, types, constants):
 
 R(a) is the number of repositories among those documents that use a. Only a name used by many projects is an idiom, so
 the weight of the signal depends on how many repositories use the leading names; inside one repository it is 0. And only
-where many documents fit the query do they share one: where the scores of those that vote fall off, few do.
+where many documents fit the query do they share an idiom: where scores fall off within the pool, few documents fit.
 
 `inside` is 1 / the effective number of repositories among the candidates: 1 inside one project, where queries ask for a
-place, however short its code; near 0 over many projects, where they ask how something is done. It is the weight of the
-file signal, which over many projects would lift whole folders named like the query.
+place in the code, however short; near 0 over many projects, where they ask how something is done. It is the weight of
+the file signal, which over many projects would lift whole folders named like the query.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 
 POOL = 200
 """Candidates whose names are counted; 100 and 400 are no better."""
-STRONGEST, LEADING = 25, 5
+MAX_NAMES, LEADING_NAMES = 25, 5
 """Names of a consensus, and those of them whose repositories are counted."""
-HALF, STEEPNESS = 6.0, 2.0
+SUPPORT_MIDPOINT, SUPPORT_SCALE = 6.0, 2.0
 """Midpoint and steepness of the gate over the mean number of repositories of the leading names."""
-DENSE, DENSE_STEEPNESS = 0.55, 0.04
-"""The same over the mean score of the pool relative to its best."""
+DENSITY_MIDPOINT, DENSITY_SCALE = 0.55, 0.04
+"""The same for the gate over the mean score of the pool, relative to its best score."""
 NEIGHBORS = 100
 """Candidates whose file and repository count as evidence."""
 
@@ -69,7 +69,8 @@ class Consensus:
         """The weight of the consensus, 0 to 1, by support and density; 0 for one repository."""
         if self.support <= 1:
             return 0.0
-        return _logistic((self.support - HALF) / STEEPNESS) * _logistic((self.density - DENSE) / DENSE_STEEPNESS)
+        by_support = _logistic((self.support - SUPPORT_MIDPOINT) / SUPPORT_SCALE)
+        return by_support * _logistic((self.density - DENSITY_MIDPOINT) / DENSITY_SCALE)
 
     def scores(self, uses: Uses | NameUses, rows: Rows) -> Scores:
         """Sum of the lifts of each row's names, as a share of all lifts, [len(rows)]."""
@@ -102,8 +103,8 @@ def agree(uses: Uses | NameUses, repositories: NDArray[np.int32], rows: Rows, we
     support = np.bincount(pairs // (int(owners.max()) + 1), minlength=len(names))
     rarity = np.log((len(uses) + 1) / (uses.documents[names] + 1))
     lifts = shares * rarity * np.log1p(support)
-    order = np.lexsort((uses.names.ranks(names), -lifts))[:STRONGEST]
-    return Consensus(names[order], lifts[order], float(support[order][:LEADING].mean()), float(weights.mean()))
+    order = np.lexsort((uses.names.ranks(names), -lifts))[:MAX_NAMES]
+    return Consensus(names[order], lifts[order], float(support[order][:LEADING_NAMES].mean()), float(weights.mean()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +147,10 @@ def file_support(files: NDArray[np.int64], base: Scores) -> Scores:
     return support
 
 
-ELSEWHERE = 0.25
+NAME_SHARE = 0.25
 """The share of its weight that a name has over many projects, where people ask how a thing is done and not for it."""
 DIRECTION = 0.4
-"""Added for the right direction and subtracted for the wrong one; a name equal to the query counts 1."""
+"""Added to `name` for the right direction and subtracted for the wrong one; a name equal to the query counts 1."""
 TO, FROM = frozenset({"to", "2", "into"}), frozenset({"from", "of"})
 _OPPOSITES = """
 show hide, open close, start stop, begin end, encode decode, encrypt decrypt, serialize deserialize, lock unlock,
@@ -253,8 +254,8 @@ def _direction(name: Sequence[str], words: Sequence[str], source: str, target: s
     return 0
 
 
-EXACTLY = 1.0
-"""Added for a definition spelled exactly as a query that is only a name."""
+EXACT_BONUS = 1.0
+"""Added for a definition that is spelled exactly like the query, if the query is only a name."""
 
 
 def definition_scores(symbols: Definitions, intent: Intent, rows: Rows, inside: float) -> Scores:
@@ -265,7 +266,7 @@ def definition_scores(symbols: Definitions, intent: Intent, rows: Rows, inside: 
         defining, weights = symbols.match(symbol)
         _, at, here = np.intersect1d(rows, defining, assume_unique=True, return_indices=True)
         if intent.kind == "symbol":
-            result[at] = np.maximum(result[at], weights[here] + EXACTLY * (weights[here] >= EXACT))
+            result[at] = np.maximum(result[at], weights[here] + EXACT_BONUS * (weights[here] >= EXACT))
         else:
             result[at] = np.maximum(result[at], weights[here] * inside)
     return result
@@ -288,10 +289,10 @@ def declared_overlap(symbols: Definitions, intent: Intent, rows: Rows, idf: Mapp
     return result
 
 
-VALUE = 4
-"""Most words of a message in place of a placeholder of its literal: `com.acme.Order`."""
-MOSTLY = 0.6
-"""A text that is not marked as a message counts as one from this share of its words in a literal."""
+MAX_VALUE = 4
+"""Most words that a message may have where its literal has a placeholder: `com.acme.Order`."""
+MIN_LITERAL_SHARE = 0.6
+"""Least share of its words in one literal for a text to count as a message though nothing marks it as one."""
 MIN_COMPLAINT, MIN_UNMARKED = 2, 4
 """Fewest words of a message, and of a text that is not marked as one: "disk cache size" is a search."""
 
@@ -302,12 +303,13 @@ def verbatim(
     """The share of a message's words, by weight, that are three in a row in each row's literals, [len(rows)].
 
     words, weights: of the message, in order; values have weight 0, and unknown words do not count. value: most words of
-    the message between two adjacent words of a literal. in_pairs: two in a row count if they are MOSTLY of the message.
+    the message between two adjacent words of a literal. in_pairs: two in a row count if they are MIN_LITERAL_SHARE of
+    the message.
     """
     result, words, weights = np.zeros(len(rows)), words[:MAX_MESSAGE], weights[:MAX_MESSAGE]
     ids, n = table.vocabulary.ids_of(list(words)).astype(np.int64), len(table.vocabulary)  # [words]
     known = np.where(ids >= 0, weights, 0.0)  # [words]
-    pairs = [(at, at + step) for step in range(1, VALUE + 2) for at in range(len(ids) - step)]
+    pairs = [(at, at + step) for step in range(1, MAX_VALUE + 2) for at in range(len(ids) - step)]
     pairs = [(first, second) for first, second in pairs if ids[first] >= 0 and ids[second] >= 0]
     passed = np.cumsum(np.array(weights) > 0)
     pairs = [(first, second) for first, second in pairs if passed[second - 1] - passed[first] <= value]
@@ -324,7 +326,7 @@ def verbatim(
         starts, ends = first[found], second[found]
         chained = are_in(ends, starts) | are_in(starts, ends)  # three words in a row
         shares = [known[distinct(np.append(starts[run], ends[run]))].sum() / known.sum() for run in (..., chained)]
-        result[owner] = shares[0] if in_pairs and shares[0] >= MOSTLY else shares[1]
+        result[owner] = shares[0] if in_pairs and shares[0] >= MIN_LITERAL_SHARE else shares[1]
     return result
 
 
@@ -339,11 +341,12 @@ def frame_scores(frames: Rows, rows: Rows) -> Scores:
 ROLE = 0.5
 """Factor of tests, examples and the like inside one project, where .3 and .7 are no better; half the loss over many."""
 OUTLINE = 0.5
-BODY, THIN = 0.7, 12
-"""Factor over many projects of a body of at most THIN words, as of a getter; 6 exclude these, 20 include answers."""
-USUAL, SHORTER = 90, 0.25
-"""A function of n words, fewer than USUAL, has (n / USUAL)**SHORTER of its score inside one project. .2 and .3 are no
-better."""
+BODY, MAX_THIN = 0.7, 12
+"""Factor, over many projects, of a thin body: one of at most MAX_THIN words, as of a getter. A limit of 6 words misses
+getters, one of 20 also takes answers."""
+USUAL_LENGTH, LENGTH_POWER = 90, 0.25
+"""Inside one project the score of a function of n < USUAL_LENGTH words is multiplied by
+(n / USUAL_LENGTH)**LENGTH_POWER. Powers of .2 and .3 are no better."""
 UNFINISHED = 0.5
 """The factor of a thin body that is not implemented."""
 IN_BODY: tuple[Field, ...] = ("calls", "enums", "literals", "identifiers")
@@ -401,9 +404,9 @@ def section_factors(roles: NDArray[np.int8], words: Sequence[str], factor: float
 
 
 def thin_bodies(table: WordReader, rows: Rows) -> NDArray[np.bool_]:
-    """Mask of the rows with at most THIN words in their bodies."""
+    """Mask of the rows with at most MAX_THIN words in their bodies."""
     lengths = table.lengths(rows)[:, [FIELDS.index(field) for field in IN_BODY]]
-    return np.asarray(lengths.sum(axis=1) <= THIN)
+    return np.asarray(lengths.sum(axis=1) <= MAX_THIN)
 
 
 def body_factors(thin: NDArray[np.bool_], inside: float, name: Scores, factor: float = BODY) -> Scores:
@@ -413,9 +416,9 @@ def body_factors(thin: NDArray[np.bool_], inside: float, name: Scores, factor: f
 
 
 def length_factors(lengths: NDArray[np.integer[Any]], inside: float, name: Scores) -> Scores:
-    """The factor of functions of fewer than USUAL words inside one project, [len(lengths)]: BM25 favors short callers
-    of the answer. Nearer to 1 for names near the query, as above."""
-    shorter = np.minimum(1.0, (1 + lengths) / USUAL) ** (SHORTER * inside)
+    """The factor of functions of fewer than USUAL_LENGTH words inside one project, [len(lengths)]: BM25 favors short
+    callers of the answer. Nearer to 1 the larger the overlap of name and query, as in `body_factors`."""
+    shorter = np.minimum(1.0, (1 + lengths) / USUAL_LENGTH) ** (LENGTH_POWER * inside)
     return 1 - (1 - shorter) * (1 - np.clip(name, 0.0, 1.0))
 
 
@@ -434,7 +437,7 @@ def quality_factors(
 
 
 MEMBER = 0.7
-"""The share of the score of a class or file from which on one of its functions is placed before it."""
+"""Least share of the score of a class or file for one of its functions to be placed before it."""
 
 
 def members_first(

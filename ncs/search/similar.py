@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ncs.types import Mask
 
 POOL = 400
-"""Candidates whose features are compared; among all 200,000 Android functions the best score is .008 higher."""
+"""Candidates whose features are compared; over all 200,000 Android functions the best score is .008 higher."""
 SHARED: tuple[Field, ...] = ("name", "calls", "types", "enums", "literals", "identifiers", "parameters")
 """Fields whose words are compared."""
 

@@ -12,7 +12,7 @@ import pytest
 from ncs.index import Index
 from ncs.learn.context_encoder import LONGEST_FIELD, LONGEST_FUNCTION, READ_IN_CONTEXT, distinct_words
 from ncs.learn.general import GeneralScorer, general_head
-from ncs.search.hybrid import LEADING, HybridRanker
+from ncs.search.hybrid import CONTEXT_CANDIDATES, HybridRanker
 from ncs.search.rankers import load_ranker
 from tests import corpus
 
@@ -109,7 +109,7 @@ def test_the_default_ranker_lifts_leading_candidates_and_loses_none(index: Index
     query = "terminate program or path"
     rankers = (load_ranker("hybrid", index.snapshot, context=weight) for weight in (1.5, 0))
     own, without = (cast(HybridRanker, ranker).rank(query, 10) for ranker in rankers)
-    assert len(own.rows) <= LEADING
+    assert len(own.rows) <= CONTEXT_CANDIDATES
     differences = dict(zip(own.rows, own.signals["context"], strict=True))
     assert not any(without.signals["context"])
     assert min(differences.values()) >= 0

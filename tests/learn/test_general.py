@@ -22,7 +22,7 @@ from ncs.learn.context_encoder import DIM, ContextEncoder, parameters
 from ncs.learn.general import FOLDER, FORMAT, GeneralHead, GeneralScorer, general_head, verify
 from ncs.learn.translation import FIELD_WEIGHTS
 from ncs.search.explain import reasons_lines
-from ncs.search.hybrid import CHANCE, HybridRanker
+from ncs.search.hybrid import MIN_GENERAL, HybridRanker
 from ncs.search.rankers import load_ranker
 from ncs.text.stems import stem_all
 from ncs.text.vocabulary import Vocabulary
@@ -232,8 +232,8 @@ def test_the_default_ranker_hears_it_unless_the_index_was_built_without(folder: 
         unmet = 1 - by_words.max() / sum(ranking.analysis.idf.values())
         assert 0 < unmet < 1
         scores = parts.general.scores(ranking.intent.words, np.array(ranking.rows))
-        assert scores.max() > CHANCE
-        expected = ranker.weights.general * unmet * np.maximum(scores - CHANCE, 0)
+        assert scores.max() > MIN_GENERAL
+        expected = ranker.weights.general * unmet * np.maximum(scores - MIN_GENERAL, 0)
         np.testing.assert_allclose(ranking.signals["general"], expected, atol=1e-6)
     root = shutil.copytree(folder.parent / "repos", tmp_path / "repos")
     with Index.build(root, tmp_path / "without", config=replace(corpus.QUICK, general=False)) as index:

@@ -20,7 +20,7 @@ from ncs.errors import BadInput, IndexDamaged
 from ncs.index import Index
 from ncs.learn.confidence import save_weights
 from ncs.search.feedback import Feedback
-from ncs.search.hybrid import FAR, HybridRanker, head_weight, save_weight
+from ncs.search.hybrid import UNIT_Z_SCORE, HybridRanker, head_weight, save_weight
 from ncs.search.rankers import load_ranker
 from ncs.search.unif import UnifRanker
 from tests.heads import head
@@ -87,7 +87,7 @@ def test_signals_with_a_head_add_up_and_its_own_candidates_are_found(index: Inde
     np.testing.assert_allclose(sum(ranking.signals.values()) * factors, ranking.scores)
     words, with_head = "close socket file", unif(index)
     z_scores = with_head.z_scores(with_head.query_vector(words), np.array(ranking.rows), words)
-    np.testing.assert_allclose(ranking.signals["learnt"], 5 * np.maximum(z_scores, 0) / FAR, atol=1e-6)
+    np.testing.assert_allclose(ranking.signals["learnt"], 5 * np.maximum(z_scores, 0) / UNIT_Z_SCORE, atol=1e-6)
     assert with_head.search(words, 1)[0][0] in ranker.rank(QUERY, 200).rows
     assert hybrid(index, head=0.0).search(QUERY, 10) != ranker.search(QUERY, 10)
 

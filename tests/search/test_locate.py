@@ -14,7 +14,7 @@ import pytest
 from ncs.answer import ask, locate
 from ncs.errors import BadInput
 from ncs.index import Index
-from ncs.search.locate import SHOWN, WEIGHTS
+from ncs.search.locate import MEAN_SHOWN, WEIGHTS
 from ncs.search.question import MAX_QUERY
 from ncs.search.report import CAPITAL, MARKED, PLAIN, read_report, report_title
 from tests import gitrepo
@@ -168,7 +168,7 @@ def test_functions_are_shown_where_the_report_says_most_and_classes_only_without
         found = {file.path: file for file in index.locate("The balance of the ledger is wrong")}
         shown = {path: [each.name for each in index.documents.documents(file.rows)] for path, file in found.items()}
     assert next(iter(found)) == "ledger.py"
-    assert len(shown["ledger.py"]) == SHOWN * len(found), "the best of all files, and one of each in any case"
+    assert len(shown["ledger.py"]) == MEAN_SHOWN * len(found), "the best of all files, and one of each in any case"
     assert set(shown["ledger.py"]) < set(names)
     assert (shown["errors.py"], shown["web.py"]) == (["LedgerError"], ["show_ledger"])
     for file in found.values():

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ncs.storage.words import WordTable
     from ncs.types import Mask
 
-LEAST_WEIGHT = 0.05
+MIN_WEIGHT = 0.05
 
 
 class EnhancedRanker(Ranker):
@@ -51,7 +51,7 @@ class EnhancedRanker(Ranker):
         *,
         pairs: str | None = None,
         leave_out: str | None = None,
-        least_weight: float = LEAST_WEIGHT,
+        least_weight: float = MIN_WEIGHT,
         idf: bool = False,
         part: str = "ncs",
     ) -> None:
