@@ -19,7 +19,7 @@ _BRACKETS = re.compile(
 )  # around a comment of Ruby, Lua, Haskell, an attribute of Elixir
 _OPENING, _CLOSING = ("=begin", "--[", "{-", "@"), ("=end", "]", "-}", '"', '")')
 _XML_NAME = re.compile(r'<\w+ (?:cref|name|langword|href)="([^"]*)" ?/>')  # <see cref="View"/> of C#
-_LONG_NUMBER = re.compile(r"&#\d{9,};?")  # no character has it, and Python refuses to read thousands of digits
+_LONG_NUMBER = re.compile(r"&#\d{9,};?")  # of no character; int() rejects thousands of digits
 _HTML = re.compile(r"</?[a-zA-Z][^<>]*>|<!--|-->")
 
 
@@ -119,18 +119,18 @@ class Comments:
         _add(words, "comments", comments)
 
     def _above(self, start: int) -> tuple[list[str], list[str]]:
-        """The comments directly above what starts there: documentation, and others."""
+        """The comments directly above a function or class that starts here: its documentation, and others."""
         source = self._source
         doc: list[str] = []
         comments: list[str] = []
         for i in range(bisect_left(self._starts, start) - 1, -1, -1):
             a, b = self.spans[i]
             if after_space(source, b) != start or a in self._docstrings or not self.lines.begins_with(a):
-                break  # the last: at the end of a line, it is about that line
+                break  # a comment at the end of a line of code is about that line
             block = source.endswith(b"*/", a, b)
             documents = source.startswith(self._doc_prefixes, a)
             if not (documents and block) and source.count(b"\n", b, start) > 1:
-                break  # above an empty line: a heading or old code
+                break  # an empty line below it: a heading, or code commented out
             (doc if documents else comments).append(self._text(i))
             if documents and block:
                 break

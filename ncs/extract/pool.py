@@ -1,4 +1,4 @@
-"""Many files into Documents, in the order of the files, in processes that may die of one without harm to the others."""
+"""Extracts Documents of many files, in the order of the files; a file that kills its process harms no other file."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from ncs.workers import READ_MEMORY, TaskKilled, Workers, import_silently
 T = TypeVar("T")
 
 CHUNK_FILES, CHUNK_BYTES = 100, 200_000
-"""The size of a chunk: small, so that small projects keep all processes busy; with single files a third of the time
-goes into communication.
+"""The size of a chunk: small, so that small projects keep all processes busy; with one file per chunk a third of the
+time goes into communication.
 """
-TAME = 2_000
-"""Tokens of a file that cannot need much memory. In errors tree-sitter takes up to 90 bytes for each pair of nested
-tokens: 350 MB for so many, 9 GB for 10,000.
+MAX_SMALL = 2_000
+"""Most tokens of a file that cannot need much memory. In code with errors tree-sitter takes up to 90 bytes for each
+pair of nested tokens: 350 MB for 2,000 tokens, 9 GB for 10,000.
 """
 CHUNK_SECONDS, FILE_SECONDS = 600, 300
-"""Until a process is killed. Never the reason why a file is left out: what is counted while it is parsed
-(ncs.extract.treesitter) ends it after some 5 seconds.
+"""Seconds until a process is killed. They decide about no file: the counts of ncs.extract.treesitter end the parsing of
+a file after some 5 seconds.
 """
 _TOKEN = re.compile(rb"\w+|[^\w\s]")
 
@@ -63,21 +63,21 @@ def extract_files(
 
     outside: classes and top-level code too. finish: runs in the process that made the documents, and only its
     result is sent, so it must be a function of an importable module (or a functools.partial of one). workers:
-    processes, one a core by default. A single chunk of TAME files is read here, and so is everything in a process that
-    has limits already. Files that nothing reads (ncs.extract.readers) have no documents.
+    processes, one per core by default. A single chunk of small files is read in this process, and so is everything if
+    this process has limits already. Files without a reader (ncs.extract.readers) have no documents.
     """
     read_chunk = partial(_read_chunk, frontend=frontend, outside=outside, finish=finish)
     module = getattr(finish, "func", finish).__module__
     chunks = _chunks(files)
     first = list(islice(chunks, 2))
-    if multiprocessing.current_process().daemon or (len(first) < 2 and all(map(_is_tame, chain(*first)))):
+    if multiprocessing.current_process().daemon or (len(first) < 2 and all(map(_is_small, chain(*first)))):
         yield from map(read_chunk, chain(first, chunks))
     else:
         yield from _in_processes(chain(first, chunks), workers or os.cpu_count() or 1, read_chunk, module)
 
 
-def _is_tame(file: SourceFile) -> bool:
-    return len(file.data) <= TAME or next(islice(_TOKEN.finditer(file.data), TAME, None), None) is None
+def _is_small(file: SourceFile) -> bool:
+    return len(file.data) <= MAX_SMALL or next(islice(_TOKEN.finditer(file.data), MAX_SMALL, None), None) is None
 
 
 def _chunks(files: Iterable[SourceFile]) -> Iterator[list[SourceFile]]:
@@ -101,7 +101,7 @@ def _read_chunk(
     broken: list[str] = []
     failed: list[str] = []
     enabled = gc.isenabled()
-    gc.disable()  # documents have no reference cycles, and to search for some would take up to a tenth of the time
+    gc.disable()  # documents have no reference cycles; the search for them would take up to a tenth of the time
     try:
         for file in chunk:
             some: list[Document] = []
@@ -127,7 +127,7 @@ def _in_processes(
 ) -> Iterator[Extraction[T]]:
     """At most two chunks per worker are in flight, so that memory stays flat and no worker waits.
 
-    The files of a chunk whose process died are read one by one; where one is the end of its process again, it failed.
+    The files of a chunk whose process died are read one by one; a file whose process dies again has failed.
     """
     waiting: deque[tuple[list[SourceFile], Future[Extraction[T]]]] = deque()
     with Workers(workers, memory=READ_MEMORY, initialize=import_silently, arguments=(module,)) as pool:

@@ -1,4 +1,4 @@
-"""Markdown, reStructuredText and AsciiDoc into Documents, one a section: a heading and what stands below it.
+"""Markdown, reStructuredText and AsciiDoc into Documents, one per section: a heading and what stands below it.
 
 A section ends at the next heading, of whatever level. One of a few words becomes part of the section above it, a
 heading with nothing below it begins the next section, and a long section is cut between paragraphs. Words of headings
@@ -18,7 +18,7 @@ from ncs.sources.filters import PROSE
 from ncs.text.tokens import tokenize
 from ncs.types import SECTION, Document, Field, Tokens
 
-LEAST = 10
+MIN_WORDS = 10
 """Words of a section."""
 MAX_HEADING = 200
 """Characters of a heading."""
@@ -157,15 +157,15 @@ def _sections(file: _File) -> Iterator[_Section]:
         first = section.first if first < 0 else first
         if file.prose(section.first, section.end) or file.has_code(section.first, section.end):
             yield replace(section, first=first)
-        elif after and after.path[: len(section.path)] == section.path and section.end - section.first < LEAST:
+        elif after and after.path[: len(section.path)] == section.path and section.end - section.first < MIN_WORDS:
             continue  # its headings are those of the next one, too
         first = -1
 
 
 def _is_short(file: _File, section: _Section) -> bool:
-    if section.end - section.first > LEAST * 3 or file.has_code(section.first, section.end):
+    if section.end - section.first > MIN_WORDS * 3 or file.has_code(section.first, section.end):
         return False
-    return sum(len(tokenize(line)) for line in file.prose(section.first, section.end)) < LEAST
+    return sum(len(tokenize(line)) for line in file.prose(section.first, section.end)) < MIN_WORDS
 
 
 def _by_heading(file: _File) -> Iterator[_Section]:

@@ -32,34 +32,34 @@ Captures = Mapping[str, Sequence[Node]]
 Literal = tuple[int, str]
 """Where a string literal starts, and its text."""
 Scope = tuple[int, int, str, str]
-"""Start, end, kind (CLASS; empty for what is no document) and name."""
+"""Start, end, kind (CLASS; empty for a scope without a document) and name."""
 
 MAX_NESTING = 16
-"""Functions and classes nested deeper make no documents, nor scopes: all of them would grow with the square."""
+"""Functions and classes nested deeper are no documents or scopes: their code would grow with the depth squared."""
 MAX_BRACKETS = 20_000
-"""Brackets open at once, or closed too often: captures take time with the square of their number, hours for 1 MB; and
-some 200,000 that all close again crash the process."""
+"""Most brackets open at once, or closed without being open. Captures take time with the square of their number, hours
+for 1 MB; some 200,000 nested ones crash the process."""
 MAX_LINE = 300_000
 """Bytes of a line; a file with a longer one is data or minified, and some grammars take minutes for it."""
 CALLS, CALLS_PER_BYTE = 5_000, 0.1
-"""How often the parser may call for a file, once in a hundred steps. The most of 4,000 large files was 0.022 a byte, of
-1 MB of `1,` 0.05.
+"""Most calls of the parser's progress callback, one per hundred steps, for a file. The maximum of 4,000 large files was
+0.022 per byte, that of 1 MB of `1,` 0.05.
 """
 CPU_SECONDS = 10
-"""Of parsing a file; honest ones of 1 MB take 1. Far behind what is counted: Scala's grammar takes 20 for 100 KB of
-`0a,` in ever slower steps.
+"""Most seconds for parsing a file; ordinary files of 1 MB take 1. The calls are limited earlier, except where each step
+is slower than the one before: Scala's grammar takes 20 seconds for 100 KB of `0a,`.
 """
 PROBE, DEPTH_BYTES = 5_000, 2_000_000_000
-"""Bytes between two looks at how deep the tree is, and the most of its depth, summed over all bytes: captures take 6 ns
-for each in Scala, Elixir and JavaScript. The most of 1,560 honest files was 7 million.
+"""The depth of the tree is sampled every PROBE bytes; DEPTH_BYTES is its maximum, summed over all bytes: for each of
+these captures take 6 ns in Scala, Elixir and JavaScript. The maximum of 1,560 ordinary files was 7 million.
 """
 STUCK, BALANCE = 2_000, 2
-"""Calls without a byte more, and of these so many for each one before, as in the end a tree is balanced with up to 1.7
-times as many. In errors Kotlin's grammar makes millions, of 300 us and 30 KB each.
+"""Most calls without progress: STUCK, and BALANCE for each call until then, since balancing the tree at the end takes
+up to 1.7 times the calls of parsing. In code with errors Kotlin's grammar makes millions, of 300 us and 30 KB each.
 """
 MATCHES = 128
-"""Unfinished matches of the query at once; captures take time with its square. A Swift declaration of 10,000 names had
-as many: minutes for 30 KB. Of 2,690 honest files two in Zig had more, and lost nothing.
+"""Most unfinished matches of the query at once; captures take time with the square of their number. A Swift declaration
+of 10,000 names had 10,000: minutes for 30 KB. Of 2,690 ordinary files two in Zig had more than this, and lost nothing.
 """
 CLASS = "class"
 _parsing = threading.Lock()
@@ -160,16 +160,16 @@ def parse(source: bytes, parser: Parser) -> Node:
             return calls > limit or time.thread_time() > end
         return calls - at_last_byte > STUCK + BALANCE * at_last_byte
 
-    with _parsing:  # where it calls, other threads get a turn
+    with _parsing:  # other threads run during the callback
         try:
             tree = parser.parse(read_chunk, progress_callback=is_too_much)
         except ValueError:
             raise SourceError("it takes too long to parse") from None
-        except SystemError as error:  # it calls once more after a call that raised, as where memory ran out
+        except SystemError as error:  # the parser calls back once more after an error (MemoryError)
             raise error.__cause__ or error from None
         finally:
             parser.reset()
-    chunk = 100  # from now on it reads names
+    chunk = 100  # from now on only the text of names is read
     return tree.root_node
 
 
@@ -187,7 +187,7 @@ def _spans(captures: Captures, what: str) -> list[Span]:
 
 
 def _depth(source: bytes) -> int:
-    """The most brackets that are open at once, or closed too often; 0 where they are few."""
+    """The most brackets that are open at once, or closed without being open; 0 if there are at most MAX_BRACKETS."""
     brackets = source.translate(None, NOT_BRACKETS)
     if len(brackets) <= MAX_BRACKETS:
         return 0
