@@ -12,7 +12,7 @@ from ncs import messages
 from ncs.console import count
 from ncs.index import Index, Results
 from ncs.learn.confidence import is_confident, likelihood
-from ncs.learn.embeddings import LEAST_DOCUMENTS
+from ncs.learn.embeddings import MIN_DOCUMENTS
 from ncs.search.highlight import (
     excerpt,
     has_file_lines,
@@ -83,7 +83,7 @@ def ask(
     if results.explanation:
         for shown, explanation in zip(hits, results.explanation.hits, strict=True):
             shown["explanation"] = explanation
-    unknown = {} if intent and intent.kind == "message" else index.unknown_words(query)  # it has values in it
+    unknown = {} if intent and intent.kind == "message" else index.unknown_words(query)  # its unknown words are values
     notes = [*cautions(index), *_notes(query, unknown, results, listing=listing)]
     if title:
         notes.append(messages.REPORT)
@@ -110,7 +110,7 @@ def ask(
 
 
 LINKED = 0.1
-"""The share of a score from which on a word linked by public code is highlighted."""
+"""Least share of a score for a word linked by public code to be highlighted."""
 
 
 def _weights(index: Index, ranker: str, ranking: Ranking, text: str) -> list[dict[str, float]]:
@@ -345,8 +345,8 @@ def not_ready(index: Index) -> list[str]:
 
 def _too_little(word: str, documents: int) -> str:
     """Why a word of this document frequency has no nearest words."""
-    rare = documents < LEAST_DOCUMENTS
-    reason = f"it takes {LEAST_DOCUMENTS} to compare words" if rare else "no word is nearer to it than by chance"
+    rare = documents < MIN_DOCUMENTS
+    reason = f"it takes {MIN_DOCUMENTS} to compare words" if rare else "no word is nearer to it than by chance"
     return f"too little was learned here to say: {word!r} is in {count(documents, 'document')}; {reason}"
 
 

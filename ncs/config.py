@@ -53,7 +53,7 @@ class FastTextConfig:
 class LsaConfig:
     """The hyperparameters of LSA: `dim` components at most (fewer where the corpus has fewer documents or words).
 
-    min_count: documents a word must stand in. power: each component counts by its singular value to this power;
+    min_count: fewest documents that must have a word. power: each component counts by its singular value to this power;
     0 makes them all equal, 1 is the matrix itself. Raises BadInput for values that it cannot run with.
     """
 

@@ -65,7 +65,7 @@ class Document:
     """A function or method, code around functions (a class, top-level code), or a section of prose: what a search
     returns.
 
-    `words` holds the source's own spellings in source order, one tuple a field
+    `words` holds the source's own spellings in source order, one tuple per field
     (`words["calls"] == ("getSystemService", "hideSoftInputFromWindow")`);
     `ncs.text.tokens.tokenize` makes words of them. Fields without words are left out.
     """

@@ -1,4 +1,4 @@
-"""The weight of a learned head in the default ranker, by queries made of the documents, which answer them."""
+"""The weight of a learned head in the default ranker, judged by synthetic queries, each made from its own answer."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ from ncs.text.tokens import content_words, tokenize
 from ncs.types import FIELDS, Document, Rows
 
 MIN_QUERIES = 10
-"""Fewest queries to use a head: of 3,000 draws of noise one passes LIFT with so many, 23 with five."""
+"""Fewest queries by which a head is judged: of 3,000 heads of noise one passes MIN_LIFT with ten, 23 with five."""
 HEAD_WEIGHT, TRANSLATION_WEIGHT = 0.3, 0.8
-"""Weights of a head and of one with a translation, found on people's questions; heads of doc comments lower none."""
-LIFT = 0.5
-"""Standard deviations; heads of noise lift by 0, useful ones by 2 to 5."""
+"""Weights of a head without and with a translation, found on people's questions; heads of doc comments do no harm."""
+MIN_LIFT = 0.5
+"""Least lift of a head that is used, in standard deviations: heads of noise have 0, useful ones 2 to 5."""
 Kind = Literal["doc", "name"]
 """The field of a query: the first sentence of a doc comment, or a name in words."""
 MAX_QUERIES: Mapping[Kind, int] = {"doc": 140, "name": 60}
 LARGE, MIN_SHARE = 25_000, 0.3
-"""Documents from which on all queries are made, and the share of them for the smallest index, to bound its time."""
+"""Fewest documents for MAX_QUERIES, and the share of these that the smallest index gets, to bound its time."""
 MIN_WORDS, MAX_WORDS = 3, 25
 """Fewest content words and most words of a comment's first sentence."""
 COMPARED = 8
-"""Words compared to find comments that several documents have."""
+"""First words that are compared to find comments that several documents have."""
 
 
 def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
     """Choose the weight of an index's own head and save it with the statistics; returns figures about it.
 
-    The weight is 0 for a head that does not lift the documents of synthetic queries above the mean of all documents, as
-    one of another corpus or of too few pairs. `standing` is that lift: z-scores of documents without the field of the
-    query.
+    The weight is 0 for a head that does not lift the documents of synthetic queries above the mean of all documents:
+    one that was trained on another corpus or on too few pairs. `standing` is this lift, the mean z-score of these
+    documents without the field that the query is from.
     """
     head = cast(UnifRanker, load_ranker(HEAD, snapshot))
     parts = cast(HybridRanker, load_ranker("hybrid", snapshot, head=0.0)).open_parts
@@ -58,16 +58,16 @@ def weigh_head(snapshot: Snapshot) -> Mapping[str, object]:
         queries = synthetic_queries(parts, documents)
         why = f"its functions make {count(len(queries), 'query', 'queries')} to judge it by; {MIN_QUERIES} are needed"
         if len(queries) >= MIN_QUERIES:
-            standing = gain(np.zeros(len(queries)), _standings(head, queries, parts, documents))
+            standing = gain(np.zeros(len(queries)), _z_scores(head, queries, parts, documents))
             lift = f"by {standing.after:+.2f} [{standing.low:+.2f}, {standing.high:+.2f}] standard deviations"
-            knows = standing.low > LIFT
-            why = f"it {'lifts' if knows else 'does not lift'} right functions above all others: {lift}"
-            weight = (TRANSLATION_WEIGHT if head.head.translation else HEAD_WEIGHT) if knows else 0.0
+            is_useful = standing.low > MIN_LIFT
+            why = f"it {'lifts' if is_useful else 'does not lift'} right functions above all others: {lift}"
+            weight = (TRANSLATION_WEIGHT if head.head.translation else HEAD_WEIGHT) if is_useful else 0.0
     save_weight(snapshot.statistics, weight)
     return {"weight": weight, "standing": standing and asdict(standing), "why": why}
 
 
-def _standings(
+def _z_scores(
     head: UnifRanker, queries: Sequence[SyntheticQuery], parts: Parts, documents: Documents
 ) -> NDArray[np.float64]:
     """The head's z-score of each query's document without the field that the query is from, [queries]."""

@@ -69,7 +69,7 @@ class Batch:
 
 
 def _select(words: BatchWords, fields: int, keep: NDArray[np.bool_]) -> BatchWords:
-    """The words of some documents; fields: number of fields a document."""
+    """The words of some documents; fields: number of fields per document."""
     spellings, ids, lengths = words
     lengths_by_document = lengths.reshape(-1, fields)
     ids = ids[np.repeat(keep, lengths_by_document.sum(axis=1))]

@@ -24,9 +24,9 @@ from ncs.types import Matrix
 FOLDER = "map"
 VECTORS = "ncs_centred"
 """The ranker whose vectors are mapped."""
-MOST, NEAREST, SIDE = 20_000, 5, 65_535
+MAX_POINTS, NEAREST, SIDE = 20_000, 5, 65_535
 """Default number of points; points that place another document by their median; largest coordinate."""
-COMPONENTS, PERPLEXITY, LEAST = 50, 30.0, 5
+COMPONENTS, PERPLEXITY, MIN_POINTS = 50, 30.0, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Map:
         return [(x, y) for x, y in places.tolist()]
 
 
-def make_map(folder: Path | str, *, points: int = MOST, seed: int = 1) -> Map:
+def make_map(folder: Path | str, *, points: int = MAX_POINTS, seed: int = 1) -> Map:
     """Draw an index and commit the map with it, replacing an earlier map; deterministic on one machine.
 
     points: number of documents, a sample by `seed` if there are more. Raises what opening an index raises, IndexBusy,
@@ -116,11 +116,11 @@ def make_map(folder: Path | str, *, points: int = MOST, seed: int = 1) -> Map:
 
 def sample(vectors: Vectors, points: int, seed: int) -> NDArray[np.int64]:
     """Rows to draw, ascending: all documents with a vector or a sample; raises BadInput for too few."""
-    if points < LEAST:
-        raise BadInput(f"{points} points are too few for a map; use at least {LEAST}")
+    if points < MIN_POINTS:
+        raise BadInput(f"{points} points are too few for a map; use at least {MIN_POINTS}")
     rows = vectors.nonzero_rows()
-    if len(rows) < LEAST:
-        raise BadInput(f"{count(len(rows), 'document')} with vectors: too few for a map; it takes {LEAST}")
+    if len(rows) < MIN_POINTS:
+        raise BadInput(f"{count(len(rows), 'document')} with vectors: too few for a map; it takes {MIN_POINTS}")
     if len(rows) > points:
         rows = np.sort(np.random.default_rng(seed).choice(rows, points, replace=False))
     return rows

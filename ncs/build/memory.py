@@ -19,9 +19,9 @@ LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_by
 BASE, WORKER, FASTTEXT = 200 * 2**20, 180 * 2**20, 260 * 2**20
 """Bytes of the building process, of each process that reads files, and of fastText without words."""
 ROW, PQ_ROW = 250, 110
-"""Bytes a document after reading (fragmentation of the heap), and a vector while an IVF-PQ index grows."""
+"""Bytes per document after reading (fragmentation of the heap), and per vector while an IVF-PQ index grows."""
 DOCUMENT_BYTES = 800
-"""Bytes of source a document, roughly: 600 to 2,000."""
+"""Bytes of source per document, roughly: 600 to 2,000."""
 
 
 def size_of(text: str) -> int:

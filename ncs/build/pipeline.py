@@ -55,11 +55,11 @@ from ncs.storage.words import WordTable
 from ncs.types import Document
 
 SPACE = 4
-"""Bytes an index may take for a byte of source, temporary ones included; 3.6 without these."""
+"""Bytes that an index may take per byte of source, with temporary files; 3.6 without these."""
 CHUNK = 2_000
 """Documents of `build_of` packed at a time."""
-EARLY = 2_000
-"""Documents from which on a first build commits postings before fastText learns; LSA takes seconds."""
+MIN_EARLY = 2_000
+"""Fewest documents for a first build to commit postings before fastText learns; LSA takes only seconds."""
 NAMED_FILES = 100
 """Most broken files and most failed files that a snapshot names."""
 READING: Mapping[type[FastTextConfig | LsaConfig], float] = {LsaConfig: 0.75, FastTextConfig: 0.47}
@@ -220,7 +220,7 @@ class _Build:
             collected.files_read.save(segment / FILES)
         counts = self._counts(segment, words)
         learner = self._learner(words, segment)
-        slow = isinstance(learner, FastTextConfig) and len(words) >= EARLY
+        slow = isinstance(learner, FastTextConfig) and len(words) >= MIN_EARLY
         if slow and self.request.roots and self.writer.previous is None:
             segment, statistics = self._commit_early(segment, statistics, words, counts)
         with self.clock("embeddings"):

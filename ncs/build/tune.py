@@ -4,9 +4,9 @@ The score of a candidate is s = sum of factor_i * signal_i, signals in their def
 choosing the right one by chance in proportion to exp(b * s), which is convex in b * factor:
 
     loss = mean over queries of -log sum over right rows of softmax(b * s)
-           + PENALTY / n * sum over signals of (factor_i - factor of the words)^2
+           + PENALTY / n * sum over signals of (factor_i - factor of the lexical signal)^2
 
-b is the best sharpness for the default weights. All factors are divided by that of the words in the end. The weights
+b is the best sharpness for the default weights. In the end all factors are divided by the lexical one. The weights
 are a file in the index folder, kept by builds and updates.
 """
 
@@ -44,7 +44,7 @@ WEIGHTS: Mapping[str, tuple[str, ...]] = {
 MIN_QUERIES = 10
 FOLDS = 5
 PENALTY = 10.0
-"""In nats, of a weight at twice or none of its default."""
+"""Penalty, in nats, of a weight that is 0 or twice its default."""
 SHARPNESS = np.exp(np.linspace(0, 4, 17))
 DEPTH = 10
 RESAMPLES = 5_000
@@ -53,7 +53,7 @@ MAX_FACTOR = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """The candidates of a query: signals [n, names], the words' first, and which candidates are right, [m]."""
+    """The candidates of a query: signals [n, names], lexical first, and the positions of the right ones, [m]."""
 
     signals: Scores
     right: NDArray[np.int64]
@@ -77,7 +77,7 @@ class Example:
 
 
 def fit_factors(examples: Sequence[Example]) -> Scores:
-    """The factor of each signal, 1 for the words'; all 1 if no query has a right candidate."""
+    """The factor of each signal, 1 for the lexical one; all 1 if no query has a right candidate."""
     from scipy.optimize import minimize  # half a second, which only `ncs tune` spends
 
     ones = np.ones(examples[0].signals.shape[1])

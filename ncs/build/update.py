@@ -35,13 +35,13 @@ from ncs.storage.snapshot import PENDING, SEGMENTS, Snapshot, open_snapshot, rea
 from ncs.types import Mask
 
 COMPACT_SHARE = 0.2
-"""Share of tombstones and later segments in the documents above which an update is a build (compaction)."""
+"""An update becomes a build (compaction) above this share of documents in tombstones and later segments."""
 MAX_SEGMENTS = 8
 """Segments at which an update merges all but the first."""
 WRITTEN, OVERTAKEN, BUILD_DUE = "written", "overtaken", "build due"
 """Outcomes of an update: a new segment; another process committed first; too much changed."""
-SECONDS, MOST_CHANGED, MOST_BYTES = 1.0, 50, 1 << 20
-"""Before a query: seconds for comparing files; most changed files, and their bytes, that are updated."""
+SECONDS, MAX_CHANGED, MAX_BYTES = 1.0, 50, 1 << 20
+"""Before a query: time limit for comparing files; most changed files, and most bytes of these, that are updated."""
 
 
 def update(
@@ -186,7 +186,7 @@ def catch_up(snapshot: Snapshot, state: str) -> int | None:
     changes = difference.changes
     behind = sum(map(len, changes.kinds.values()))
     gone = len(changes.removed) > changes.unchanged + len(changes.changed)  # the sources may be away for a moment
-    few = not gone and behind <= MOST_CHANGED and sum(len(file.data) for file in difference.files) <= MOST_BYTES
+    few = not gone and behind <= MAX_CHANGED and sum(len(file.data) for file in difference.files) <= MAX_BYTES
     if behind and few and difference.complete and is_reusable(snapshot, request.config):
         try:
             update(snapshot.folder, extend_only=True, found=difference)

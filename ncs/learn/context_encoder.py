@@ -43,7 +43,7 @@ READ_IN_CONTEXT: tuple[Field, ...] = tuple(field for field in READ if field != "
 LONGEST_QUERY, LONGEST_FUNCTION, LONGEST_FIELD = 12, 64, 60
 """Distinct words of a query and of a function, and words of a field, that are read."""
 MIN_QUERY = 2
-"""Least words of a query, in training and at search."""
+"""Fewest words of a query, in training and at search."""
 SIDES = ("query", "code")
 DIM, HEADS, WIDE = 64, 4, 128
 """Dimensions of a word, attention heads, and units between the two dense layers."""

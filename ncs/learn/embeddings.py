@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 Method = Literal["fasttext", "lsa", "none"]
 Choice = Literal["auto", "fasttext", "lsa"]
 CROSSOVER, MANY = 30_000, 6.0
-"""Documents, and repositories in effect, from which on fastText's vectors are better."""
+"""Numbers of documents, and of repositories (effective number), from which fastText's vectors are better."""
 DRIFT, GROWTH = 0.02, 1.5
-"""Training is due if the share of words without a vector rises, or the number of documents grows, by more."""
-LEAST_DOCUMENTS = 5
+"""Training is due if the share of words without a vector rises by more than DRIFT, or the number of documents grows by
+more than the share GROWTH."""
+MIN_DOCUMENTS = 5
 """Fewest documents of a word to compare: the words of a single document have the same vector."""
 PAIRS, CHANCE, ROUNDING = 10_000, 0.99, 0.001
 """A neighbor's cosine exceeds the quantile CHANCE of PAIRS random pairs of words, and ROUNDING."""
@@ -111,14 +112,14 @@ class Embeddings:
     ) -> list[tuple[str, float]] | None:
         """The n most similar words and their cosines, by (-cosine, id); None for a word without a vector.
 
-        documents: document frequencies of words. Only words of at least LEAST_DOCUMENTS documents are compared, and
+        documents: document frequencies of words. Only words of at least MIN_DOCUMENTS documents are compared, and
         neighbors must be more similar than random pairs.
         """
         unit = unit_rows(self.vectors)
         if id >= len(unit) or not unit[id].any():
             return None
-        learned = np.flatnonzero(unit.any(axis=1) & (documents >= LEAST_DOCUMENTS))
-        if documents[id] < LEAST_DOCUMENTS or len(learned) < 2:
+        learned = np.flatnonzero(unit.any(axis=1) & (documents >= MIN_DOCUMENTS))
+        if documents[id] < MIN_DOCUMENTS or len(learned) < 2:
             return []
         one, other = np.random.default_rng(0).choice(learned, (2, PAIRS))
         pairs = np.einsum("ij,ij->i", unit[one], unit[other])[one != other]

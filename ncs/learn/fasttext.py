@@ -253,7 +253,7 @@ def _from_bin(path: Path, vocabulary: Vocabulary, dim: int) -> dict[int, Matrix]
 
 
 def _vectors_of_bin(path: str, words: Sequence[str], dim: int) -> tuple[int, Matrix]:
-    """The model's dimension, and a vector a word if it is `dim`."""
+    """The model's dimension, and if it is `dim` a vector per word."""
     import fasttext
 
     model = fasttext.load_model(path)

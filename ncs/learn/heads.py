@@ -199,7 +199,7 @@ def attention(inputs: Array, present: Mask, heads: int) -> Array:
 
 
 def dense(arrays: Arrays, name: str, x: Array) -> Array:
-    """A dense layer over the last axis, as one product of two matrices: three times as fast as one a text."""
+    """A dense layer over the last axis, as one product of two matrices: three times as fast as one per text."""
     flat = x.reshape(-1, x.shape[-1]) @ arrays[f"{name}.weight"].T + arrays[f"{name}.bias"]
     return np.asarray(flat.reshape(*x.shape[:-1], -1), np.float32)
 

@@ -414,7 +414,7 @@ def test_the_command_says_what_changed(tmp_path: Path) -> None:
 def test_a_first_build_answers_by_words_while_vectors_are_learned_and_is_finished_by_the_next_if_it_ends_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str | None
 ) -> None:
-    monkeypatch.setattr(pipeline, "EARLY", 1)
+    monkeypatch.setattr(pipeline, "MIN_EARLY", 1)
     root, folder = corpus.write(tmp_path / "repos"), tmp_path / "idx"
     answers: list[Answer] = []
 

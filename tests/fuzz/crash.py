@@ -66,7 +66,7 @@ def build(folder: Path) -> None:
 
 
 def build_early(folder: Path) -> None:
-    pipeline.EARLY = 1
+    pipeline.MIN_EARLY = 1
     Index.build(folder.parent / "project", folder, config=BuildConfig(embeddings="fasttext")).close()
 
 

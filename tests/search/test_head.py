@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ncs.build import tune
-from ncs.build.head_weight import LIFT, MIN_QUERIES, head_summary
+from ncs.build.head_weight import MIN_LIFT, MIN_QUERIES, head_summary
 from ncs.build.pipeline import add_rankers
 from ncs.config import BuildConfig, LsaConfig
 from ncs.errors import BadInput, IndexDamaged
@@ -96,7 +96,7 @@ def test_a_head_of_noise_is_not_used(index: Index) -> None:
     figures = index.description.counts["head"]
     standing = figures["standing"]
     assert standing["questions"] >= MIN_QUERIES
-    assert standing["low"] < LIFT
+    assert standing["low"] < MIN_LIFT
     assert abs(standing["after"]) < 1
     assert figures["weight"] == 0 == head_weight(index.snapshot.statistics)
     expected = "hybrid: weight 0 of the head: it does not lift right functions above all others: by "
