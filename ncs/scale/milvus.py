@@ -53,18 +53,18 @@ NOTHING = 0
 """A dimension that no stem has: Milvus rejects empty sparse vectors."""
 ROW_BITS = 32
 _NAME_LENGTH = 200
-MOST = 16_384
+MAX_ENTITIES = 16_384
 """Most entities of a Milvus search."""
 SPARE = 16
 """Extra candidates beyond k: some may be deleted or of another snapshot."""
-LISTED = 50_000
+MAX_LISTED = 50_000
 """Most documents in a Milvus filter."""
 RETRY = 0.5
 """Seconds between tries to reach a store."""
 BATCH = 1000
 BLOCK = 100_000
 """Documents whose postings are transposed at a time."""
-SCANNED = 1 << 22
+SCAN_BATCH = 1 << 22
 """Postings scanned at a time."""
 RANGES = 200
 """Dead files per delete request."""
@@ -277,19 +277,19 @@ class Candidates:
         if allowed is not None and not allowed.any():
             return np.zeros(0, np.int64)
         expression = "key >= 0"
-        if allowed is not None and np.count_nonzero(allowed) <= LISTED:
+        if allowed is not None and np.count_nonzero(allowed) <= MAX_LISTED:
             local = ((each, allowed[each.first : each.first + each.documents]) for each in self._segments)
             keys = np.concatenate([first_key(each.name) + np.flatnonzero(mask) for each, mask in local])
             expression = f"key in {keys.tolist()}"
         limit = k + SPARE
-        while limit <= MOST:
+        while limit <= MAX_ENTITIES:
             hits = self._search(field, query, limit, expression)
             rows = self._rows(np.array([hit["key"] for hit in hits if hit["distance"] != 0], np.int64))
             if allowed is not None:
                 rows = rows[allowed[rows]]
             if len(rows) >= k or len(hits) < limit:
                 return rows
-            limit = min(MOST, 4 * limit) if limit < MOST else MOST + 1
+            limit = min(MAX_ENTITIES, 4 * limit) if limit < MAX_ENTITIES else MAX_ENTITIES + 1
         return None
 
     def _search(self, field: str, query: Any, limit: int, expression: str) -> Any:
@@ -506,8 +506,8 @@ def _texts(packed: Packed) -> dict[str, Any]:
 def sparse_vectors(postings: PostingTable, start: int, stop: int) -> Iterator[dict[int, float]]:
     """The postings transposed: of each of these rows its stems' dimensions, and what they add to its score."""
     positions = []
-    for first in range(0, max(1, len(postings.rows)), SCANNED):
-        rows = postings.rows[first : first + SCANNED]
+    for first in range(0, max(1, len(postings.rows)), SCAN_BATCH):
+        rows = postings.rows[first : first + SCAN_BATCH]
         positions.append(first + np.flatnonzero((rows >= start) & (rows < stop)))
     at = np.concatenate(positions)
     owners = postings.rows[at].astype(np.int64) - start

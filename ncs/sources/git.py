@@ -35,7 +35,7 @@ _FEW_FILES, _BYTES_A_FILE = 10_000, 16  # the name of an object alone takes 20
 _ALTERNATES, _ALTERNATES_BYTES = 50, 1 << 13  # folders of objects, and bytes of a file that names them
 _COMMIT_BYTES = 1 << 20
 _BRANCHES = 10_000
-_MOST_BYTES = 1 << 32  # that count for the bounds: a file with holes has any size
+_MAX_BYTES = 1 << 32  # that count for the bounds: a file with holes has any size
 _FORMAT = re.compile(r"^[ \t]*(repositoryformatversion|objectformat|refstorage)[ \t]*=[ \t]*(\w+)", re.M | re.I)
 _HEADER = re.compile(rb"([0-9a-f]{40,64}) (?:commit|tree|blob|tag) (\d{1,18})\n")
 _UNSAFE = re.compile(rb"(?:^|/)\.{0,2}(?:/|$)")
@@ -246,7 +246,7 @@ class Git:
         self._border = repository.git.border
         self.n_bytes = self._check_objects()
         self._make_directory(own, repository.git.path, repository.git.common)
-        self.n_bytes = min(self.n_bytes, _MOST_BYTES)
+        self.n_bytes = min(self.n_bytes, _MAX_BYTES)
         self.seconds = _SECONDS + self.n_bytes / _BYTES_A_SECOND
 
     def _make_directory(self, own: Path, git_dir: Path, common: Path) -> None:

@@ -224,7 +224,7 @@ def split(firsts: Rows, rows: Rows) -> Iterator[tuple[int, Rows, Rows]]:
 
 
 def gather(firsts: Rows, rows: Rows, read: Callable[[int, Rows], NDArray[Number]]) -> NDArray[Number]:
-    """One value a row, in the order of `rows`; `read` returns those of local rows of one segment."""
+    """One value per row, in the order of `rows`; `read` returns those of local rows of one segment."""
     if len(firsts) == 1 or not len(rows):
         return read(0, rows)
     places, values = zip(*((at, read(number, local)) for number, at, local in split(firsts, rows)), strict=True)

@@ -18,12 +18,12 @@ from ncs.storage.snapshot import Snapshot
 from ncs.storage.words import Words, WordTable
 from ncs.types import SECTION
 
-MOSTLY = 0.9
-"""The name of a language with at least this share of the documents is ignored in queries."""
+LANGUAGE_SHARE = 0.9
+"""Queries ignore the name of a language that has at least this share of the documents."""
 FILE = "languages.json"
 UNNAMED = frozenset({"initializer", "block", "section"})
 """Kinds of documents without a name of their own."""
-READ = 5_000
+BATCH = 5_000
 """Documents whose declarations are read at once."""
 
 
@@ -79,7 +79,7 @@ def _declared(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:
     """(row, name, class) of the names that classes and top-level code declare."""
     rows = enumerate(documents.names())
     outlines = ((row, name if kind == "class" else "") for row, (name, _, kind) in rows if kind in OUTLINES)
-    while some := list(islice(outlines, READ)):
+    while some := list(islice(outlines, BATCH)):
         for (row, scope), names in zip(some, documents.declared([row for row, _ in some]), strict=True):
             yield from ((row, name, scope) for name in names if name != scope)
 
@@ -88,5 +88,5 @@ def write_languages(statistics: Path, documents: DocumentTable) -> None:
     """Write the languages of nearly every document of code."""
     code = ~documents.with_labels("kind", [SECTION])
     names = documents.counts()["languages"] if code.any() else ()
-    mostly = [name for name in names if documents.with_labels("language", [name])[code].mean() >= MOSTLY]
+    mostly = [name for name in names if documents.with_labels("language", [name])[code].mean() >= LANGUAGE_SHARE]
     (statistics / FILE).write_text(json.dumps(mostly) + "\n", encoding="utf-8")

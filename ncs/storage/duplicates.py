@@ -3,7 +3,7 @@
 A function is the multiset of its code's words (token multisets as in Allamanis 2019, "The adverse effects of code
 duplication"). Candidates share a band of their MinHash signatures (Broder 1997; banding as in Leskovec et al., "Mining
 of Massive Datasets", section 3.4); then the similarity of every pair is computed exactly. Rows of one cluster have a
-similarity of at least ALIKE to its first row, and its name: the other words of `onDescriptorRead` and
+similarity of at least MIN_SIMILARITY to its first row, and its name: the other words of `onDescriptorRead` and
 `onDescriptorWrite` may be equal.
 """
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 Hashes = NDArray[np.uint64]
 
 FILE, MEMBERS = "near_duplicates.npy", "near_duplicates.members.npy"
-ALIKE, LEAST = 0.8, 20
-"""Least Jaccard similarity and fewest words of near duplicates: `min` and `max` differ in an operator, no word."""
+MIN_SIMILARITY, MIN_WORDS = 0.8, 20
+"""Least Jaccard similarity and fewest words of near duplicates: the bodies of `min` and `max` differ in no word."""
 CODE: tuple[Field, ...] = tuple(field for field in FIELDS if field not in ("scope", "doc", "comments", "path"))
 BANDS, WIDTH = 12, 5
 """Functions with similarity .8 share a band with probability .99, with .5 with .32."""
@@ -71,7 +71,7 @@ class NearDuplicates:
         names = mixed(_names(words, word_hashes) ^ kinds.astype(np.uint64))
         rows = _comparable(words, names)
         pairs = _candidates(words, word_hashes, rows, names[rows])
-        pairs = pairs[similarities(words, pairs) >= ALIKE]
+        pairs = pairs[similarities(words, pairs) >= MIN_SIMILARITY]
         _stars(words, pairs, clusters)
         return cls.clustered(clusters)
 
@@ -129,8 +129,8 @@ class Duplicates:
         if not pairs:
             return clusters
         at = np.array(pairs)
-        long = self._words.lengths(rows)[:, [FIELDS.index(field) for field in CODE]].sum(axis=1) >= LEAST
-        matches = similarities(self._words, rows[at]) >= np.where(long[at].all(axis=1), ALIKE, 1.0)
+        long = self._words.lengths(rows)[:, [FIELDS.index(field) for field in CODE]].sum(axis=1) >= MIN_WORDS
+        matches = similarities(self._words, rows[at]) >= np.where(long[at].all(axis=1), MIN_SIMILARITY, 1.0)
         for pair in at[matches]:
             heads = np.where(clusters[pair] == ALONE, rows[pair], clusters[pair])
             clusters[pair] = heads.min()
@@ -171,7 +171,7 @@ def smallest_hashes(elements: Hashes, starts: Rows, count: int) -> NDArray[np.ui
 
 
 def band_keys(hashes: NDArray[np.uint32], seeds: Hashes, width: int) -> Hashes:
-    """One number a band of `width` hashes, [bands, n], of hashes [n, bands * width], started from seeds [n]."""
+    """One number per band of `width` hashes, [bands, n], of hashes [n, bands * width], started from seeds [n]."""
     keys = np.zeros((hashes.shape[1] // width, len(hashes)), np.uint64)
     for band in range(len(keys)):
         key = seeds
@@ -207,10 +207,10 @@ def _names(words: WordTable, word_hashes: Hashes) -> Hashes:
 
 
 def _comparable(words: WordTable, names: Hashes) -> Rows:
-    """The rows with at least LEAST words and a name that another such row has."""
+    """The rows with at least MIN_WORDS words and a name that another such row has."""
     columns = [FIELDS.index(field) for field in CODE]
     sizes = np.diff(words.offsets).reshape(-1, len(FIELDS))[:, columns].sum(axis=1)
-    rows = np.flatnonzero(sizes >= LEAST)
+    rows = np.flatnonzero(sizes >= MIN_WORDS)
     _, numbers, counts = np.unique(names[rows], return_inverse=True, return_counts=True)
     return rows[counts[numbers] > 1]
 
@@ -262,7 +262,7 @@ def _stars(words: WordTable, pairs: Rows, clusters: Ids) -> None:
             return
         _, firsts, numbers = np.unique(component, return_index=True, return_inverse=True)
         head = rows[firsts][numbers]
-        match = similarities(words, np.stack([head, rows], axis=1)) >= ALIKE
+        match = similarities(words, np.stack([head, rows], axis=1)) >= MIN_SIMILARITY
         multiple = np.bincount(numbers, match)[numbers] > 1
         clusters[rows[match & multiple]] = head[match & multiple]
         rows, component = rows[~match], component[~match]

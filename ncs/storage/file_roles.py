@@ -242,7 +242,7 @@ class FileRoles:
         return np.where(tests, np.int8(TEST), of_files)
 
     def _of_files(self, rows: Rows, read: Callable[[int, NDArray[np.int32]], NDArray[Number]]) -> NDArray[Number]:
-        """One value a row, by `read` of segment number and local file numbers."""
+        """One value per row, by `read` of segment number and local file numbers."""
         return gather(self._firsts, rows, lambda number, local: read(number, self._tables[number].file[local]))
 
     def outlines_of(self, rows: Rows) -> NDArray[np.bool_]:

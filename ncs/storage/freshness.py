@@ -16,7 +16,7 @@ from ncs.files import read_regular, replace_file
 from ncs.storage.files import FILES, FileTable, full_place, home_of
 from ncs.storage.snapshot import PENDING, Snapshot, read_description
 
-MOST_FILES = 10_000
+MAX_FILES = 10_000
 """An index of more files is not checked before a query."""
 SEEN = "seen.json"
 """The state of the files at the last comparison, and how many had changed; no part of a snapshot."""
@@ -31,7 +31,7 @@ def state_of(snapshot: Snapshot) -> str:
     index that is not to be updated: not trusted, not complete, read-only, too large, or without its sources.
     """
     roots, counts = snapshot.roots, snapshot.description.counts
-    fit = counts.get("files", 0) <= MOST_FILES and PENDING not in counts and os.access(snapshot.folder, os.W_OK)
+    fit = counts.get("files", 0) <= MAX_FILES and PENDING not in counts and os.access(snapshot.folder, os.W_OK)
     if not (fit and roots and all(root.exists() for root in roots)):
         return ""
     archives: dict[str, str] = {}

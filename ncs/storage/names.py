@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 USES, DEFINITIONS, DECLARED = "uses", "definitions", "declared"
 """Folders of a segment."""
 USED: tuple[Field, ...] = ("calls", "types", "enums")
-LONGEST, SHORT = 80, 3
-"""Letters of the longest stored name, longer ones are generated; and of the longest not matched as a prefix."""
-FOLDED_NAMES, MOST = 1 << 14, 2_000
+MAX_LETTERS, MAX_SHORT = 80, 3
+"""Most letters of a stored name, as longer ones are generated, and of a name that is never matched as a prefix."""
+FOLDED_NAMES, MAX_DEFINITIONS = 1 << 14, 2_000
 """Size of the cache of folded names, and most definitions of one name that are compared."""
 
 EXACT, FOLDED, PREFIX = 1.0, 0.8, 0.4
@@ -126,7 +126,7 @@ def batch_uses(documents: Iterable[Document]) -> BatchWords:
 
 def _names(document: Document) -> list[str]:
     distinct_names = dict.fromkeys(name for field in USED for name in document.words.get(field, ()))
-    return [name for name in distinct_names if len(name) <= LONGEST]
+    return [name for name in distinct_names if len(name) <= MAX_LETTERS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ class Definitions:
         Declared names match as spelled only, prefixes only without other matches."""
         key = folded(symbol.name)
         found, declared = self._live(self._tables, key), self.declaring(symbol.name)
-        whole = found.shape[1] + declared.shape[1] > 0 or len(key) <= SHORT
+        whole = found.shape[1] + declared.shape[1] > 0 or len(key) <= MAX_SHORT
         found = found if whole else self._live(self._tables, key, prefixes=True)
         (rows, spellings, scopes), exact = np.concatenate([found, declared], axis=1), _crc(symbol.name)
         weights = np.where(spellings == exact, EXACT, FOLDED) if whole else np.full(len(rows), PREFIX)
@@ -269,8 +269,8 @@ class Definitions:
         return chain.from_iterable(table.names for _, table in self._tables)
 
     def _live(self, tables: Sequence[tuple[int, DefinitionTable]], key: str, *, prefixes: bool = False) -> Rows:
-        """The first MOST live definitions of a folded name, or of all with this prefix, as `of_names`. tables: (first
-        row of the segment, table)."""
+        """The first MAX_DEFINITIONS live definitions of a folded name, or of all names with this prefix, as `of_names`.
+        tables: (first row of the segment, table)."""
         parts = [np.zeros((3, 0), np.int64)]
         for first, table in tables:
             id = table.names.id(key)
@@ -278,7 +278,7 @@ class Definitions:
             parts.append(table.of_names(table.names.starting(key) if prefixes else whole))
             parts[-1][0] += first
         definitions, live = np.concatenate(parts, axis=1), self._snapshot.live
-        return (definitions if live is None else definitions[:, live[definitions[0]]])[:, :MOST]
+        return (definitions if live is None else definitions[:, live[definitions[0]]])[:, :MAX_DEFINITIONS]
 
 
 def _folded_crc(name: str) -> int:

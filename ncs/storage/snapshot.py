@@ -31,7 +31,7 @@ FORMAT = 3
 SNAPSHOT, LOCK, DEFAULT_NAME = "snapshot.json", "ncs.lock", ".ncs"
 SEGMENTS, STATISTICS, TOMBSTONES = "segments", "statistics", "tombstones"
 NAME = re.compile(r"[0-9]{6,18}")
-MOST_FILES = 100_000
+MAX_FILES = 100_000
 QUICK_BYTES = 8 << 20
 """Bytes to checksum when an index is opened (7 ms); `verify` reads everything."""
 PENDING = "pending"
@@ -403,8 +403,8 @@ def _sizes(folder: Path, description: Description) -> dict[str, int]:
                 raise damaged(f"{folder / path} is not a regular file", folder)
             elif "/" in path:
                 pending += [f"{path}/{name}" for name in os.listdir(folder / path)]  # noqa: PTH208
-        if len(pending) > MOST_FILES:
-            raise damaged(f"{folder} holds more than {MOST_FILES:,} files", folder)
+        if len(pending) > MAX_FILES:
+            raise damaged(f"{folder} holds more than {MAX_FILES:,} files", folder)
     return sizes
 
 

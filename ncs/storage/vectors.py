@@ -29,13 +29,13 @@ Scores = NDArray[np.float32]
 
 Kind = Literal["exact", "pq"]
 Choice = Literal["auto", "exact", "pq"]
-EXACT, LEAST, FEW = 300_000, 1_000, 10_000
-"""The search is exact up to EXACT vectors by "auto", below LEAST always (faiss needs 39 vectors for each of 16
-centroids), and for at most FEW allowed rows."""
+MAX_EXACT, MIN_PQ, MAX_COMPARED = 300_000, 1_000, 10_000
+"""With "auto" the search is exact up to MAX_EXACT vectors. It is always exact below MIN_PQ vectors (faiss needs 39 for
+each of 16 centroids), and for at most MAX_COMPARED allowed rows."""
 CANDIDATES, PER_HIT = 600, 4
 """Candidates of the fast scan that are compared in float16: a minimum, and per hit."""
-PROBED, LEAST_PROBED = 8, 16
-"""One in PROBED lists is scanned, at least LEAST_PROBED; twice as many for more than DEEP hits."""
+LISTS_PER_PROBE, MIN_PROBES = 8, 16
+"""One in LISTS_PER_PROBE lists is scanned, at least MIN_PROBES; twice as many for more than DEEP hits."""
 DEEP = 40
 TRAINING, ROUNDING = 40, 1e-5
 """Training vectors per list (faiss requires 39); bound on the rounding error of inner products of unit vectors."""
@@ -52,8 +52,8 @@ def choose_kind(choice: str, rows: int) -> Kind:
     if choice not in get_args(Choice):
         raise unknown("kind of vectors", choice, get_args(Choice))
     if choice == "auto":
-        choice = "exact" if rows <= EXACT else "pq"
-    return "exact" if rows < LEAST else cast(Kind, choice)
+        choice = "exact" if rows <= MAX_EXACT else "pq"
+    return "exact" if rows < MIN_PQ else cast(Kind, choice)
 
 
 def list_count(rows: int) -> int:
@@ -111,14 +111,14 @@ class VectorIndex:
 
     @classmethod
     def build(cls, chunks: Iterable[Matrix], dim: int, *, kind: Kind = "exact") -> VectorIndex:
-        """Build from chunks of rows, deterministically; exact for fewer than LEAST nonzero rows."""
+        """Build from chunks of rows, deterministically; exact for fewer than MIN_PQ nonzero rows."""
         if kind == "exact":
             vectors = np.concatenate([np.zeros((0, dim), np.float32), *chunks]).astype(np.float32, copy=False)
             return cls(vectors, np.flatnonzero(~vectors.any(axis=1)))
         halves = to_temporary_file(chunks, dim, np.float16)
         index = cls(halves, np.flatnonzero(~halves.any(axis=1)))
         nonzero = index.nonzero_rows()
-        if len(nonzero) < LEAST:
+        if len(nonzero) < MIN_PQ:
             return cls(halves.astype(np.float32), index._empty)
         index._ivf_pq = _train(halves, nonzero)
         return index
@@ -153,7 +153,7 @@ class VectorIndex:
 
     def _candidates(self, query: Matrix, k: int, mask: Mask | None) -> Rows:
         """Candidate rows, ascending, that include the k best and ties with the last; for pq approximately."""
-        if mask is not None and np.count_nonzero(mask) <= FEW:
+        if mask is not None and np.count_nonzero(mask) <= MAX_COMPARED:
             return np.flatnonzero(mask)
         if self._ivf_pq is not None:
             return self._scan(query, k, mask)
@@ -170,7 +170,7 @@ class VectorIndex:
         count = min(size, max(CANDIDATES, PER_HIT * k))
         selector = {} if mask is None else {"sel": faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))}
         share = 1.0 if mask is None else np.count_nonzero(mask) / size
-        probed = max(LEAST_PROBED, index.nlist // PROBED) * (1 if k <= DEEP else 2) / share
+        probed = max(MIN_PROBES, index.nlist // LISTS_PER_PROBE) * (1 if k <= DEEP else 2) / share
         while True:
             parameters = faiss.SearchParametersIVF(nprobe=min(index.nlist, int(probed)), **selector)
             rows: Rows = index.search(_pad(query[None]), count, params=parameters)[1][0]
@@ -287,7 +287,8 @@ def _train(halves: NDArray[Any], nonzero: Rows) -> Any:
     faiss = _faiss()
     lists, width = list_count(len(nonzero)), _pad(np.zeros((0, halves.shape[1]), np.float32)).shape[1]
     index = faiss.index_factory(width, f"IVF{lists},PQ{width // 2}x4fsr", faiss.METRIC_INNER_PRODUCT)
-    sample = nonzero[np.linspace(0, len(nonzero) - 1, min(len(nonzero), max(LEAST, TRAINING * lists))).astype(np.int64)]
+    size = min(len(nonzero), max(MIN_PQ, TRAINING * lists))
+    sample = nonzero[np.linspace(0, len(nonzero) - 1, size).astype(np.int64)]
     index.train(_pad(halves[sample]))
     for start in range(0, len(nonzero), CHUNK):
         rows = nonzero[start : start + CHUNK]
@@ -305,6 +306,6 @@ def _read_ivf_pq(path: Path, info: VectorInfo) -> Any:
 
 
 def _pad(vectors: NDArray[Any]) -> Matrix:
-    """float32, padded with zeros to a multiple of four dimensions: two dimensions a code, two codes a byte."""
+    """float32, padded with zeros to a multiple of four dimensions: two dimensions per code, two codes per byte."""
     missing = -vectors.shape[1] % 4
     return np.ascontiguousarray(np.pad(vectors, ((0, 0), (0, missing))) if missing else vectors, np.float32)

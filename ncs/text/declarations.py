@@ -17,7 +17,7 @@ import re
 
 from ncs.types import Tokens
 
-MOST, LONGEST = 500, 80
+MAX_NAMES, MAX_LETTERS = 500, 80
 """Most names of one document, and letters of a name."""
 _WIDTH = 300
 """Bytes of a statement that are read."""
@@ -125,7 +125,7 @@ def declared_names(code: bytes, language: str = "", *, in_class: bool = False) -
     for members in _ENUM.findall(code) if b"enum" in code else ():
         for name in _MEMBER.findall(members):
             _add(names, name, dollar, telling=True)
-    return tuple(names)[:MOST]
+    return tuple(names)[:MAX_NAMES]
 
 
 def _without_arguments(code: bytes) -> bytearray:
@@ -134,7 +134,7 @@ def _without_arguments(code: bytes) -> bytearray:
     for match in _PARENTHESES.finditer(code):
         at = match.start()
         if match[0] == b"(":
-            opened.append(-1 if _GROUP.search(code, max(0, at - LONGEST), at) else at)
+            opened.append(-1 if _GROUP.search(code, max(0, at - MAX_LETTERS), at) else at)
             inside += opened[-1] >= 0
         elif match[0] == b")" and opened and (start := opened.pop()) >= 0:
             inside -= 1
@@ -145,5 +145,5 @@ def _without_arguments(code: bytes) -> bytearray:
 
 def _add(names: dict[str, None], name: bytes, dollar: bytes, *, telling: bool = False) -> None:
     text = name.lstrip(dollar).decode("utf-8", "replace")
-    if 1 < len(text) <= LONGEST and not text.startswith("__") and (not telling or _TELLING.search(text)):
+    if 1 < len(text) <= MAX_LETTERS and not text.startswith("__") and (not telling or _TELLING.search(text)):
         names[text] = None

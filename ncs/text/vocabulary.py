@@ -24,7 +24,7 @@ CACHED, SEARCHED = 1_000, 200
 class Vocabulary:
     """Word <-> id, in byte order of the words.
 
-    On disk: `vocabulary.txt` (UTF-8, a word a line) and `vocabulary.npy` (offsets of lines). A lookup is a binary
+    On disk: `vocabulary.txt` (UTF-8, one word per line) and `vocabulary.npy` (offsets of lines). A lookup is a binary
     search in the memory-mapped file.
     """
 

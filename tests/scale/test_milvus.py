@@ -138,8 +138,8 @@ def test_hits_and_explanations_equal_those_of_the_folder_also_where_it_answers_a
         expression = 'language == "java" and repository == "r3" and path == "A.java" and kind == "method"'
         (method,) = client.query(stored.collection, filter=expression, output_fields=["id", "payload"])
         assert (method["id"], method["payload"]["lines"]) == ("r3/A.java:1", [1, 1])
-    monkeypatch.setattr(store, "LISTED", 3)  # filters leave more documents than a query can name
-    monkeypatch.setattr(store, "MOST", 20)
+    monkeypatch.setattr(store, "MAX_LISTED", 3)  # filters leave more documents than a query can name
+    monkeypatch.setattr(store, "MAX_ENTITIES", 20)
     stored.check()
 
 

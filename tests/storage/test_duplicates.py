@@ -17,7 +17,7 @@ from ncs.errors import IndexDamaged
 from ncs.index import Index
 from ncs.search.signals import select_hits
 from ncs.storage import duplicates
-from ncs.storage.duplicates import ALIKE, ALONE, Duplicates, NearDuplicates, similarities
+from ncs.storage.duplicates import ALONE, MIN_SIMILARITY, Duplicates, NearDuplicates, similarities
 from ncs.storage.words import WordTable
 from tests.gitrepo import repository
 from tests.words import table
@@ -59,7 +59,7 @@ def test_clusters_are_those_that_comparing_every_pair_gives(monkeypatch: pytest.
     clusters = clusters_of(words)
     expected = np.array([[jaccard([*a, "same"], [*b, "same"]) for b in bodies] for a in bodies])
     assert similarities(words, np.argwhere(expected >= 0)) == pytest.approx(expected.ravel())
-    alike = expected >= ALIKE
+    alike = expected >= MIN_SIMILARITY
     for row, cluster in enumerate(clusters):
         if cluster == ALONE:  # nothing that was not taken by an earlier one is like it
             others = (other for other in range(len(bodies)) if other != row and clusters[other] == ALONE)

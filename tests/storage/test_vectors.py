@@ -15,7 +15,7 @@ import pytest
 
 from ncs.errors import BadInput, IndexDamaged
 from ncs.storage import vectors as module
-from ncs.storage.vectors import FEW, LEAST, VectorIndex, Vectors, choose_kind, read_info
+from ncs.storage.vectors import MAX_COMPARED, MIN_PQ, VectorIndex, Vectors, choose_kind, read_info
 
 if TYPE_CHECKING:
     from ncs.storage.vectors import Kind
@@ -71,7 +71,7 @@ def recall(index: VectorIndex, k: int, allowed: Mask | None = None) -> float:
 
 
 @pytest.mark.parametrize("share", [1, 0.95, 0.3])
-@pytest.mark.parametrize(("count", "cuts"), [(FEW + 3_000, []), (2_000, [700, 700, 701]), (100, [1])])
+@pytest.mark.parametrize(("count", "cuts"), [(MAX_COMPARED + 3_000, []), (2_000, [700, 700, 701]), (100, [1])])
 def test_exact_search_in_any_segments_gives_the_rows_and_scores_that_numpy_gives(
     count: int, cuts: list[int], share: float
 ) -> None:
@@ -131,7 +131,7 @@ def test_ivf_pq_finds_nearly_all_that_exact_search_finds_whether_a_filter_leaves
 ) -> None:
     assert pq().info.lists == 256
     assert recall(pq(), 100) >= 0.95
-    monkeypatch.setattr(module, "FEW", 10)
+    monkeypatch.setattr(module, "MAX_COMPARED", 10)
     rng = np.random.default_rng(1)
     for share in (1, 0.9, 0.2, 0.02):
         allowed = None if share == 1 else rng.random(ROWS) < share
@@ -168,7 +168,7 @@ def test_an_exact_index_is_searched_without_faiss(tmp_path: Path) -> None:
 
 
 def test_few_rows_are_searched_exactly_and_wrong_arguments_are_refused() -> None:
-    vectors = VECTORS[: LEAST + 10].copy()
+    vectors = VECTORS[: MIN_PQ + 10].copy()
     vectors[20:] = 0  # few are left
     index = VectorIndex.build([vectors], DIM, kind="pq")
     assert index.info.kind == "exact"

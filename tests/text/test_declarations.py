@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ncs.text.declarations import LONGEST, MOST, declared_names
+from ncs.text.declarations import MAX_LETTERS, MAX_NAMES, declared_names
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_fields_of_a_class_and_what_names_come_first_depend_on_the_language(
         "self.assertEqual(A_B, 3)\nprint(SOME_NAME)\nMAX_SIZE <= 3\nMAX_SIZE => 3",
         "__all__ = ['A_B']\n__version__ = 'V_1'",
         "class SomeName(Base):\nfunction someName()\nenum Color;",
-        "A" * (LONGEST + 1) + " = 3",
+        "A" * (MAX_LETTERS + 1) + " = 3",
     ],
 )
 def test_others_are_none(code: str) -> None:
@@ -100,4 +100,4 @@ def test_others_are_none(code: str) -> None:
 
 def test_each_is_there_once_and_tables_end() -> None:
     assert declared_names(b"A_B = 1\nA_B = 2\n\xff\xfe_X = 3\n")[:1] == ("A_B",)
-    assert len(declared_names("".join(f"NAME_{n} = {n}\n" for n in range(2 * MOST)).encode())) == MOST
+    assert len(declared_names("".join(f"NAME_{n} = {n}\n" for n in range(2 * MAX_NAMES)).encode())) == MAX_NAMES
