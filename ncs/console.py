@@ -25,7 +25,7 @@ _REPLACED += range(0xD800, 0xE000)
 _VISIBLE = {**_PICTURES, **dict.fromkeys(_REPLACED, 0xFFFD)}
 """Control and bidi characters and separators of lines: indexed code must not steer a terminal or hide in it."""
 _ESCAPES = {code: f"\\u{code:04x}" for code in (0x7F, *_REPLACED)}
-"""In JSON, which itself escapes the others."""
+"""What JSON must escape beside the characters that it always escapes."""
 
 
 def visible(text: str) -> str:
@@ -79,7 +79,7 @@ def rich_console(color: str = "auto") -> Console:
 
     class Terminal(Console):
         def on_broken_pipe(self) -> None:
-            """Let the command exit where the reader has."""
+            """Leave it to `main_program` that the reader of stdout has exited; rich itself would exit with status 1."""
             raise BrokenPipeError
 
     forced: dict[str, dict[str, Any]] = {
@@ -140,7 +140,7 @@ def show_table(title: str, rows: Iterable[Sequence[str]], columns: Sequence[str]
 def tracker(quiet: bool) -> Track:
     """Lines that count the items of stages over a second; nothing where stderr is not a terminal.
 
-    The time left in a stage of longer work is that of all of it.
+    In a stage of longer work, the time left is that of the whole work.
     """
     if quiet or not sys.stderr.isatty():
         return silent
@@ -167,7 +167,7 @@ def tracker(quiet: bool) -> Track:
 def progress_line(
     columns: int, stage: str, done: int, total: int | None, unit: str, seconds: float | None = None
 ) -> str:
-    """How far a stage is and the time left, in fewer than so many columns.
+    """The progress of a stage and the time left, in fewer than `columns` columns.
 
     >>> [progress_line(columns, "reading functions", 24_900, 28_600, "files", 140) for columns in (60, 40)]
     ['reading functions 24,900/28,600 files, 2 min left', 'reading functions 87%, 2 min left']

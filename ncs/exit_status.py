@@ -18,7 +18,7 @@ P = ParamSpec("P")
 
 
 def _wrong_option(error: Any, name: str) -> str:
-    """What typer says of an option, of a number out of range as everywhere."""
+    """The line for a wrong option: what typer says, but for a number out of range the message of all surfaces."""
     value, out_of_range, _ = error.message.partition(" is not in the range ")
     if out_of_range:
         least, most = error.param.type.min, error.param.type.max
@@ -32,7 +32,7 @@ def main_program(name: str, interrupted: str = "") -> Callable[[Callable[P, int]
     """Decorates a main function that returns its exit status: an error is 2, ctrl-C is 130.
 
     name: the prefix of the line; interrupted: what to do after ctrl-C. A reader that has exited (head) is no error.
-    Only an error that is a mistake of ours has a traceback.
+    A traceback is printed only for an error in the program itself.
     """
 
     def decorate(main: Callable[P, int]) -> Callable[P, int]:
@@ -40,7 +40,7 @@ def main_program(name: str, interrupted: str = "") -> Callable[[Callable[P, int]
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> int:
             try:
                 status = main(*args, **kwargs)
-                sys.stdout.flush()  # here, where a reader that has exited is no error
+                sys.stdout.flush()  # inside the try, for BrokenPipeError
                 return status
             except BrokenPipeError:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -49,12 +49,12 @@ def main_program(name: str, interrupted: str = "") -> Callable[[Callable[P, int]
                 line = str(error)
                 if isinstance(error, OSError):
                     line = f"{error.filename or 'the system'}: {error.strerror or error}"
-                if isinstance(error, FileNotFoundError) and not error.filename:  # of os.getcwd
+                if isinstance(error, FileNotFoundError) and not error.filename:  # from os.getcwd
                     line = "the working folder is gone; enter it again"
                 say(f"{name}: {' '.join(line.splitlines())}")
                 return FAILED
             except Exception as error:
-                if hasattr(error, "format_message"):  # of typer: a wrong option
+                if hasattr(error, "format_message"):  # an error of typer
                     say(f"{name}: {_wrong_option(error, name)}")
                     return FAILED
                 if isinstance(error, MemoryError) or str(error) == "can't start new thread":

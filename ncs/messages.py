@@ -1,6 +1,6 @@
 """The messages that people read on more than one surface, each worded once; docs/messages.md lists them.
 
-Before the first "; " stands what is the matter, after it the remedy.
+The problem stands before the first "; ", the remedy after it.
 """
 
 from collections.abc import Sequence
@@ -51,5 +51,5 @@ TIMEOUT = "no answer within {seconds:g} seconds"
 
 
 def no_match(name: str, near: Sequence[str]) -> str:
-    """Nothing is called so, but these nearly; of numbers few are indexed."""
+    """For a name that matches nothing: suggests similar names, or a regexp, as few numbers are indexed."""
     return (NO_NUMBER if name[:1].isdigit() else SIMILAR if near else NO_MATCH).format(name=name, near=", ".join(near))

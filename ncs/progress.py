@@ -1,4 +1,4 @@
-"""Progress of long work: a function is passed in, core code never prints."""
+"""Progress of long work. Core code never prints: it is given a function that does."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 class Track(Protocol):
-    """Passes items on unchanged; whether it shows a bar or nothing is the caller's choice.
+    """Passes items on unchanged, and may show how many have passed.
 
-    The items of a stage of longer work are a `Part`, which knows how long all of it takes.
+    The items of a stage of longer work are a `Part`, which knows how long the whole work takes.
     """
 
     def __call__(self, items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]: ...
@@ -28,20 +28,20 @@ class Whole:
 
     def __init__(self) -> None:
         self.done = 0.0
-        """The share that is over."""
+        """The share of the work that is done."""
         self._began = time.monotonic()
 
     def seconds(self) -> float | None:
-        """How long all of it takes, by what it took so far; None at the beginning."""
+        """The estimated seconds of the whole work, from its pace so far; None at the beginning."""
         return (time.monotonic() - self._began) / self.done if self.done else None
 
     def left(self) -> float | None:
-        """Seconds until it ends; None in the first half minute and the first fifth of the work, when it is a guess."""
+        """Seconds until it ends; None in the first half minute and the first fifth of the work, which tell little."""
         seconds = self.seconds() or 0
         return seconds * (1 - self.done) if self.done >= 0.2 and seconds * self.done >= 30 else None
 
     def stage(self, track: Track, until: float) -> Track:
-        """A Track for the stage that ends when this share is over."""
+        """A Track for the stage that ends when this share of the work is done."""
 
         def track_part(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
             return track(Part(items, self, until, total or 0), stage, total=total, unit=unit)
@@ -50,9 +50,9 @@ class Whole:
 
 
 class Part(Generic[T]):
-    """The items of a stage of a whole, in which it advances by their sizes until this share is over.
+    """The items of a stage of longer work; their sizes advance the work to the share `until`.
 
-    waiting: the size of items that were taken and are not finished yet.
+    waiting: the size of items that were taken but are not finished yet.
     """
 
     def __init__(

@@ -169,7 +169,7 @@ def _check_index(index: Index) -> Iterator[Finding]:
     else:
         yield Finding("ok", "vectors", f"word vectors by {counts.get('embeddings', 'none')}")
     used = index.description.config.get("general", True)
-    yield Finding("ok", "heads", f"the general head is {'heard' if used else 'not heard (--no-general)'}")
+    yield Finding("ok", "heads", f"the general head is {'used' if used else 'not used (--no-general)'}")
     if "head" in counts:
         yield Finding("note", "heads", head_summary(index.folder))
     if (index.folder / TUNED).exists():

@@ -105,7 +105,7 @@ def _tables(description: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, s
         ("words", f"{description['words']:,}; embeddings by {description['embeddings']}{drift}"),
         ("learning", description.get("pending") or settings),
         ("vectors", f"{vectors['kind']}: {search}"),
-        ("general head", "heard" if description["config"].get("general", True) else "not heard (--no-general)"),
+        ("general head", "used" if description["config"].get("general", True) else "not used (--no-general)"),
         *([("own head", f"weight {head['weight']:g}: {head['why']}")] if (head := description.get("head")) else []),
         ("size", f"{sum(description['bytes'].values()) / 1e6:,.1f} MB"),
         ("skipped", skipped_text(description["skipped"]) or "nothing"),

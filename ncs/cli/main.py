@@ -98,7 +98,7 @@ class LazyGroup(typer.core.TyperGroup):
         return "query", query, args
 
     def invoke(self, ctx: Any) -> None:
-        """Run a command and exit; to typer itself a reader that has exited would be an error."""
+        """Run a command and exit by `main_program`; typer itself treats a reader that has exited as an error."""
         raise typer.Exit(_run(partial(super().invoke, ctx)))
 
 
@@ -111,7 +111,7 @@ app = typer.Typer(
     epilog=EXIT_STATUS,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={**SETTINGS, "ignore_unknown_options": True},  # they are those of a question
+    context_settings={**SETTINGS, "ignore_unknown_options": True},  # the options of a question
 )
 
 
@@ -133,13 +133,13 @@ def _options(
 def main() -> None:
     """The `ncs` command; without arguments, in a terminal, or with --print first, `ncs tui`. Exits."""
     for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:  # it is closed, and a file of the index would be opened under its number
+        if getattr(sys, name) is None:  # closed: the next file opened would get its number
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: PTH123, SIM115
-    encoding = "utf-8" if os.name == "nt" else None  # JSON is; a pipe there has the code page of the system
-    for stream in (sys.stdout, sys.stderr):  # what a stream cannot encode is escaped
+    encoding = "utf-8" if os.name == "nt" else None  # as JSON requires; pipes on Windows use the code page
+    for stream in (sys.stdout, sys.stderr):  # escape what a stream cannot encode
         getattr(stream, "reconfigure", lambda **_: None)(encoding=encoding, errors="backslashreplace")
     if sys.argv[1:2] in (["--install-completion"], ["--show-completion"]) and sys.argv[2:]:
-        os.environ["_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"] = "1"  # else the name is passed over
+        os.environ["_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"] = "1"  # else typer ignores the shell named
     terminals = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
     alone = not sys.argv[1:] and terminals and os.environ.get("TERM", "dumb") != "dumb" and find_spec("textual")
     if alone or sys.argv[1:2] == ["--print"]:
@@ -150,14 +150,14 @@ def main() -> None:
 
 
 def run() -> None:
-    """`main` as a process, which ends without Python's cleanup of modules: a tenth of a cold query."""
+    """Run `main` and exit without Python's cleanup of modules, which is a tenth of the time of a cold query."""
     try:
         main()
     except SystemExit as end:
         if not isinstance(end.code, int) or threading.active_count() > 1 or "multiprocessing" in sys.modules:
             raise
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):  # its reader has exited, or it is closed
+            with suppress(OSError, ValueError):  # the reader has exited, or the stream is closed
                 stream.flush()
         os._exit(end.code)
 

@@ -37,7 +37,7 @@ def tui(
     if not print_place:
         app.run(folder, app.SearchApp)
         return
-    with _stdout_kept():
+    with _stdout_on_terminal():
         chosen = app.run(folder, app.ChooseApp)
     if chosen is None:
         raise typer.Exit(INTERRUPTED)
@@ -45,8 +45,8 @@ def tui(
 
 
 @contextmanager
-def _stdout_kept() -> Iterator[None]:
-    """Redirect stdout to the terminal of stderr meanwhile."""
+def _stdout_on_terminal() -> Iterator[None]:
+    """Inside the block stdout is the terminal of stderr, as the real stdout may be a pipe."""
     stdout = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     try:

@@ -121,7 +121,7 @@ def test_info_says_what_is_in_the_index(demo: Path) -> None:
     assert description["config"]["fasttext"]["window"] == 5
     text = invoke("info", cwd=demo).stdout
     assert "6 functions, 4 classes and top-level blocks, and 3 exact copies of them" in text
-    assert "\ngeneral head\theard\n" in text
+    assert "\ngeneral head\tused\n" in text
 
 
 def test_a_build_says_what_it_has_read_and_a_quiet_one_nothing(demo: Path, tmp_path: Path) -> None:

@@ -39,19 +39,19 @@ def test_a_sound_index_is_healthy_and_lists_what_it_has(demo: Path) -> None:
     index = f"ok    {demo}/.ncs: 10 documents of 3 repositories in java 5, python 5; of 20"
     assert any(line.startswith(index) for line in lines)
     assert any(line.startswith("ok    nothing changed since 20") and "4 files checked" in line for line in lines)
-    assert "ok    the general head is heard" in lines
+    assert "ok    the general head is used" in lines
     report = json.loads(invoke("doctor", "--json", cwd=demo).stdout)
     assert report["healthy"] is True
     assert {"level", "about", "text", "command"} == set(report["findings"][0])
 
 
-def test_info_and_doctor_say_where_the_general_head_is_not_heard(tmp_path: Path) -> None:
+def test_info_and_doctor_say_where_the_general_head_is_not_used(tmp_path: Path) -> None:
     corpus.write(tmp_path / "repos")
     Index.build(tmp_path / "repos", tmp_path / ".ncs", config=BuildConfig(general=False)).close()
-    assert "\ngeneral head\tnot heard (--no-general)\n" in invoke("info", cwd=tmp_path).stdout
+    assert "\ngeneral head\tnot used (--no-general)\n" in invoke("info", cwd=tmp_path).stdout
     assert json.loads(invoke("info", "--json", cwd=tmp_path).stdout)["config"]["general"] is False
     heads = [finding for finding in diagnose(tmp_path / ".ncs", 0) if finding.about == "heads"]
-    assert heads == [Finding("ok", "heads", "the general head is not heard (--no-general)")]
+    assert heads == [Finding("ok", "heads", "the general head is not used (--no-general)")]
 
 
 def test_a_missing_or_damaged_index_is_one_line_with_the_command_that_makes_one(tmp_path: Path) -> None:

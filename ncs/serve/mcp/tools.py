@@ -411,7 +411,7 @@ def _list(named: Sequence[tuple[Project, Document]], notes: Iterable[str], argum
 
 
 def find_references(projects: Sequence[Project], arguments: FindReferences) -> Page:
-    """What uses a name, a function a row, with the lines that have the name as its code."""
+    """What uses a name, one function per row, with the lines that have the name as its code."""
     notes, hits, errors = dict[str, list[str]](), list[_Scored](), dict[str, BadInput]()
     for project in projects:
         with _asking(project, notes, errors, "use search_code") as index:

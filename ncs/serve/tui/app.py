@@ -47,10 +47,10 @@ DEBOUNCE = 0.12
 MAX_QUERY = 1000
 """Characters of a query."""
 WIDE = 120
-"""Columns from which on code is shown beside the hits."""
+"""Fewest columns for code to be shown beside the hits."""
 HINT = "what the function does, or its name"
 MARK = "bold underline $text-warning"
-LEAST_NAME = 12
+MIN_NAME = 12
 """Columns of a name before the end of its place is cut."""
 MAX_LINES, MAX_COLUMNS = 400, 400
 """Of code that is shown: a megabyte in one line must not block the keys."""
@@ -97,7 +97,7 @@ class Searcher:
 
 
 class Hits(OptionList):
-    """The hits, one a line."""
+    """The hits, one per line."""
 
     class Resized(Message):
         """There is another number of columns or lines for them."""
@@ -295,7 +295,7 @@ class ChooseApp(SearchApp):
 def _row(hit: Mapping[str, Any], width: int) -> Content:
     """One hit in one line: likelihood, name, place; of what does not fit the end, of the place at least file:line."""
     room, at = width - 9, place(hit)
-    name = _end(heading(hit), max(room - len(at.rpartition("/")[2]) - 1, LEAST_NAME))
+    name = _end(heading(hit), max(room - len(at.rpartition("/")[2]) - 1, MIN_NAME))
     at = _end(at, room - len(name))
     return Content.assemble((f"{hit['likelihood']:6} ", "$text-muted"), (name, "bold"), (f"  {at}", "$text-muted"))
 
