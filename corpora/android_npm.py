@@ -22,8 +22,8 @@ from ncs.progress import Track, silent
 
 LIST = Path(__file__).with_suffix(".txt")
 JOBS = 4
-ENOUGH = 0.9
-"""Share of the packages that must be there for the corpus to be worth searching."""
+MIN_SHARE = 0.9
+"""Least share of the packages for the corpus to be worth searching."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Package:
 
 
 def packages() -> tuple[Package, ...]:
-    """The pinned list: one `name@version integrity` a line."""
+    """The pinned list: one `name@version integrity` per line."""
     rows = (re.fullmatch(r"(.+)@(\S+) (\S+)", line) for line in LIST.read_text("utf-8").splitlines())
     return tuple(Package(row[1], row[2], row[3]) for row in rows if row)
 
@@ -65,7 +65,7 @@ def packages() -> tuple[Package, ...]:
 def fetch(pinned: Sequence[Package], folder: Path, *, track: Track = silent) -> dict[str, str]:
     """Fetch missing packages into `folder` in parallel; returns those that failed, each with the reason.
 
-    Raises SourceError where npm is not installed, or fewer than `ENOUGH` of the packages are there in the end.
+    Raises SourceError where npm is not installed, or fewer than `MIN_SHARE` of the packages are there in the end.
     """
     missing = [package for package in pinned if not package.is_in(folder)]
     if not missing:
@@ -78,16 +78,16 @@ def fetch(pinned: Sequence[Package], folder: Path, *, track: Track = silent) -> 
         (folder / package.archive).unlink(missing_ok=True)  # damaged
     # Beside the folder, not in it: the folder's time changes only with the corpus (bin/demo builds again by it).
     with tempfile.TemporaryDirectory(prefix="npm-", dir=folder.parent) as scratch:
-        results = _bring(npm, missing, Path(scratch), folder)
+        results = _download(npm, missing, Path(scratch), folder)
         reasons = dict(track(results, "fetching", total=len(missing), unit="packages"))
     failed = {spec: reason for spec, reason in reasons.items() if reason}
-    if len(pinned) - len(failed) < len(pinned) * ENOUGH:
+    if len(pinned) - len(failed) < len(pinned) * MIN_SHARE:
         spec, reason = next(iter(failed.items()))
         raise SourceError(f"npm could not fetch {len(failed)} of {len(pinned)} packages ({spec}: {reason})")
     return failed
 
 
-def _bring(npm: str, missing: Sequence[Package], scratch: Path, folder: Path) -> Iterator[tuple[str, str]]:
+def _download(npm: str, missing: Sequence[Package], scratch: Path, folder: Path) -> Iterator[tuple[str, str]]:
     """Each package's spec and the reason of its failure, "" for success."""
     pack = partial(_pack, npm, scratch, folder)
     # The first few get one short try: without a network all of them fail at once.

@@ -30,7 +30,7 @@ FETCHED: Mapping[str, str] = {
 
 
 def read_catalog(path: Path = CATALOG) -> dict[str, list[RemoteFile]]:
-    """Corpus -> files: `corpus path bytes checksum address` a line, `-` for what is not known.
+    """Corpus -> files: `corpus path bytes checksum address` per line, `-` for what is not known.
 
     Raises BadInput, naming the line, for anything else.
     """

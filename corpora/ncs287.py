@@ -81,7 +81,7 @@ _LINK = re.compile(r"https?://[^/\s]+(?:/[^/\s]+)*?/([\w.-]+)/([\w.-]+)/archive/
 
 
 def read_links(path: Path) -> list[RemoteFile]:
-    """The list of repositories, one link to an archive a line, as files to fetch: `owner+name.zip`; # starts a comment.
+    """A list of repositories, one link to an archive per line, as files to fetch, `owner+name.zip`; # begins a comment.
 
     A repository listed at several commits is `owner+name+<commit>.zip` from the second on.
     Raises BadInput, naming the line, for an invalid link.

@@ -46,7 +46,7 @@ def _language(grades: Grades, run: Run) -> Figures:
 
 @main_program("challenge")
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print a row a language; --json also writes them."""
+    """Print a row per language; --json also writes them."""
     parser = argparse.ArgumentParser(prog="python -m evaluation.challenge", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("queries", type=Path)
     parser.add_argument("annotations", type=Path)

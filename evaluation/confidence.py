@@ -47,11 +47,11 @@ HITS = 10
 UNANSWERED = 4
 BANDS = (0.0, WEAK, LIKELY, STRONG, 0.8, 1.0)
 PENALTY = 1.0
-"""Of squared coefficients, in hits of a set of 1,000."""
+"""The weight of the squared coefficients, relative to a set of 1,000 hits."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class JudgedHits:
     """The features of a question's first hits, [n, len(FEATURES)], and which are right, [n]."""
 
     features: Scores
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _draw(axes: Axes, rows: Sequence[Sequence[str]]) -> None:
-    """The share right over the stated probability, a line a set."""
+    """The share of right hits over the stated probability, one line per set."""
     bands = [row for row in rows if len(row) == 5 and " to " in row[1]]
     axes.plot([0, 1], [0, 1], color="black", linewidth=0.8, label="as stated")
     for number, name in enumerate(dict.fromkeys(row[0] for row in bands)):
@@ -109,7 +109,7 @@ def _corpora(name: str) -> list[Corpus]:
     return list(repositories(folder) if (folder / OWN_ROWS).is_file() else load_corpora(name, data_folder(None)))
 
 
-def ask(corpora: dict[str, list[Corpus]], name: str, track: Track) -> Iterator[Asked]:
+def ask(corpora: dict[str, list[Corpus]], name: str, track: Track) -> Iterator[JudgedHits]:
     """The questions of a set asked of its corpora, and some of those of the set before it."""
     sets = list(corpora)
     before = sets[sets.index(name) - 1]
@@ -129,10 +129,10 @@ def ask(corpora: dict[str, list[Corpus]], name: str, track: Track) -> Iterator[A
                 judged = [corpus.judged_run({"": {id: 1.0}})[""] for id in ids]
                 right = [any(grades.get(each, 0) > 0 for each in names) for names in judged]
                 if ids:
-                    yield Asked(confidence_features(ranking)[:HITS], np.array(right))
+                    yield JudgedHits(confidence_features(ranking)[:HITS], np.array(right))
 
 
-def fit(sets: Sequence[Sequence[Asked]]) -> Model:
+def fit(sets: Sequence[Sequence[JudgedHits]]) -> Model:
     """The logistic model of all sets, each of the same weight, without a negative coefficient."""
     from scipy.optimize import minimize
 
@@ -152,7 +152,7 @@ def fit(sets: Sequence[Sequence[Asked]]) -> Model:
     return Model(float(best[0]), tuple(float(value) for value in best[1:]))
 
 
-def reliability(model: Model, questions: Sequence[Asked]) -> list[tuple[str, str, str, str]]:
+def reliability(model: Model, questions: Sequence[JudgedHits]) -> list[tuple[str, str, str, str]]:
     """Of each band of stated probabilities, and of the first hits: how many, their mean, the share that is right."""
     stated = [model.probabilities(asked.features) for asked in questions]
     every, right = np.concatenate(stated), np.concatenate([asked.right for asked in questions])

@@ -34,13 +34,14 @@ from ncs.types import Document, Qrels, Query, Run
 
 BASELINE = "bm25"
 DEPTH = 1000
-"""Documents a query, as CoIR measures its latency."""
+"""Documents per query, as CoIR measures its latency."""
 BATCH = 2000
 """Documents read at a time."""
 MEASURES = ("mrr", "answered@1", "answered@5", "answered@10", "mrr@10", "ndcg@10", "recall@100")
 RESULTS = Path(__file__).parent / "results"
 SAMPLE, SAMPLE_OF_MODELS = 1000, 100
-"""Documents, and queries, that embedding latency is taken over; of models that may take seconds a text."""
+"""Documents, and queries, over which embedding latency is measured; the second for models that may take seconds per
+text."""
 OFF: Mapping[str, object] = {
     **dict.fromkeys(("spelling", "meaning", "naming", "definition", "consensus"), 0.0),
     **dict.fromkeys(("title", "neighbours", "general", "context", "head"), 0.0),

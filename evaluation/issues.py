@@ -46,12 +46,12 @@ MEASURES = ("acc@5", "acc@1", "acc@3", "acc@10", "mrr")
 """Of files; the first is compared."""
 FUNCTIONS = {f"functions {name}": name for name in ("acc@1", "acc@3", "acc@5", "acc@10")}
 """Of functions, and what they are called in evaluation.measures."""
-EVERY = 20
-"""Issues from one to the next of the whole builds that an updated index is compared with."""
-FIRST = 10
-"""Files of a ranking that are compared with that of a whole build."""
-NAMED = 5
-"""Documents of a difference to it that are named."""
+CHECK_INTERVAL = 20
+"""An updated index is compared with a whole build once per so many issues."""
+OVERLAP_DEPTH = 10
+"""First files of two rankings that `overlap` compares."""
+MAX_EXAMPLES = 5
+"""Documents in only one of two indexes that a result names."""
 Say = Callable[[str], object]
 
 
@@ -150,8 +150,8 @@ def _run(names: Sequence[str]) -> dict[str, float]:
 # A repository.
 
 
-class _Asked(NamedTuple):
-    """What a ranker gave for an issue."""
+class _Result(NamedTuple):
+    """The answer of a ranker to an issue."""
 
     files: list[str]
     functions: list[str]
@@ -159,7 +159,7 @@ class _Asked(NamedTuple):
     tokens: int | None
 
 
-def _ask(ranker: Ranker, index: Index, issue: Issue, right: Sequence[str]) -> _Asked:
+def _ask(ranker: Ranker, index: Index, issue: Issue, right: Sequence[str]) -> _Result:
     start = time.perf_counter()
     found = ranker(index, issue)
     milliseconds = (time.perf_counter() - start) * 1000
@@ -168,7 +168,7 @@ def _ask(ranker: Ranker, index: Index, issue: Issue, right: Sequence[str]) -> _A
     if found.call:
         with closing(Projects(Settings(indexes=(index.folder,)))) as projects:
             read = tokens(answer(projects, None, *found.call).text)
-    return _Asked(list(dict.fromkeys(found.files))[:DEPTH], functions, milliseconds, read)
+    return _Result(list(dict.fromkeys(found.files))[:DEPTH], functions, milliseconds, read)
 
 
 def run_repository(
@@ -194,7 +194,7 @@ def run_repository(
     tree = WorkTree(objects, folder / name.rpartition("-")[2])
     dates = {revision: tree.date(revision) for revision in dict.fromkeys(issue.revision for issue in issues)}
     issues = sorted(issues, key=lambda issue: (dates[issue.revision], issue.revision))  # sorted is stable
-    answers: dict[str, list[_Asked]] = {ranker: [] for ranker in rankers}
+    answers: dict[str, list[_Result]] = {ranker: [] for ranker in rankers}
     right: dict[str, tuple[str, ...]] = {}
     update_seconds, compactions, checks = list[float](), 0, list[dict[str, Any]]()
     build: Build | None = None
@@ -250,13 +250,13 @@ def run_repository(
     )
 
 
-def _ranks(issue: Issue, asked: _Asked) -> list[int]:
+def _ranks(issue: Issue, asked: _Result) -> list[int]:
     """The rank of each right file, from 1; 0: not ranked."""
     places = {path: rank for rank, path in enumerate(asked.files, 1)}
     return [places.get(path, 0) for path in issue.files]
 
 
-def _check(issue: Issue, tree: WorkTree, index: Index, latest: Mapping[str, _Asked], say: Say) -> dict[str, Any]:
+def _check(issue: Issue, tree: WorkTree, index: Index, latest: Mapping[str, _Result], say: Say) -> dict[str, Any]:
     """The updated index, and what its rankings were for an issue, against a whole build of the same tree."""
     with (
         tempfile.TemporaryDirectory(prefix="ncs-issues-") as folder,
@@ -282,7 +282,7 @@ def _differences(updated: Index, built: Index) -> dict[str, Any]:
     missing, extra = sorted(whole - ours), sorted(ours - whole)
     return {
         "documents": len(whole), "missing": len(missing), "extra": len(extra),
-        "examples": [*missing[:NAMED], *extra[:NAMED]],
+        "examples": [*missing[:MAX_EXAMPLES], *extra[:MAX_EXAMPLES]],
     }  # fmt: skip
 
 
@@ -300,11 +300,11 @@ def overlap(ours: Sequence[str], theirs: Sequence[str]) -> float:
     >>> overlap(["a", "b"], ["b", "c"])
     0.5
     """
-    first = set(theirs[:FIRST])
-    return len(first & set(ours[:FIRST])) / len(first) if first else 1.0
+    first = set(theirs[:OVERLAP_DEPTH])
+    return len(first & set(ours[:OVERLAP_DEPTH])) / len(first) if first else 1.0
 
 
-def _accuracies(issue: Issue, asked: _Asked) -> dict[str, float]:
+def _accuracies(issue: Issue, asked: _Result) -> dict[str, float]:
     qrels, run = {issue.id: dict.fromkeys(issue.files, 1)}, {issue.id: _run(asked.files)}
     return {name: evaluate(qrels, run, name)[issue.id] for name in MEASURES}
 
@@ -313,7 +313,7 @@ def _ranked(
     ranker: str,
     issues: Sequence[Issue],
     right: Mapping[str, Sequence[str]],
-    answers: Sequence[_Asked],
+    answers: Sequence[_Result],
     *,
     functions: bool,
 ) -> Ranked:
@@ -343,7 +343,7 @@ def run_issues(
     rankers: Sequence[str],
     *,
     limit: int | None = None,
-    every: int = EVERY,
+    every: int = CHECK_INTERVAL,
     work: Path | None = None,
     say: Say = lambda line: None,
 ) -> Iterator[Experiment]:
@@ -421,7 +421,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N issues of each repository")
     parser.add_argument(
-        "--check", type=int, default=EVERY, metavar="N",
+        "--check", type=int, default=CHECK_INTERVAL, metavar="N",
         help="compare the updated index with a whole build every N issues; 0: never (default %(default)s)",
     )  # fmt: skip
     parser.add_argument("--work", type=Path, metavar="FOLDER", help="a new folder that keeps work trees and indexes")

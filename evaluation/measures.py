@@ -102,7 +102,7 @@ MEASURES = (
 )  # fmt: skip
 """The measures of `evaluate`; k is any number from 1."""
 CHALLENGE_DEPTH = 300
-"""Documents a query that CodeSearchNet's script looks at."""
+"""Documents per query that CodeSearchNet's script looks at."""
 
 
 def evaluate(qrels: Qrels, run: Run, measure: str) -> dict[str, float]:

@@ -97,7 +97,7 @@ class ContextPairs:
             code[part], fields[part] = _padded(*distinct_words(at[words], sizes, len(stems)), LONGEST_FUNCTION)
         return cls(queries, code, fields, pairs.name, pairs.question.astype(np.int64), pairs.times)
 
-    def named(self, rows: Ids) -> ContextPairs:
+    def with_name_queries(self, rows: Ids) -> ContextPairs:
         """These rows, and those with a name of MIN_NAME words and enough else asked for by their names."""
         is_name = (self.fields == NAME) & (self.code > 0)
         enough = (is_name.sum(axis=1) >= MIN_NAME) & (((self.code > 0) & ~is_name).sum(axis=1) >= MIN_BODY)
@@ -209,7 +209,7 @@ class ContextTraining:
 
     def __init__(self, out: Path, pairs: ContextPairs, split: tuple[Ids, Ids], stems: int, device: str) -> None:
         self.out, self.device, self.stems = out, choose_device(device), stems
-        self.train = pairs.named(split[0])
+        self.train = pairs.with_name_queries(split[0])
         self.valid = pairs.at(np.random.default_rng(1).permutation(split[1])[:VALID])
         torch.manual_seed(0)
         self.model = ContextModel(stems).to(self.device)

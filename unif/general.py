@@ -39,12 +39,12 @@ from unif.training import Trained, in_8_bits
 from unif.translation import train as train_translation
 from unif.translation_data import SparsePairs, Wordings
 
-ASKED = 4.0
+WRITTEN_WEIGHT = 4.0
 """How often an epoch draws a written question."""
 EPOCHS_EACH = 10
 """Epochs of the encoder for each epoch of the vectors."""
-NEEDED = {"pairs": "documentation and function in --repositories", "asked": "question and function in --questions"}
-"""Pairs of which there must be some; a project may have no guides, and no two functions of one name."""
+REQUIRED = {"pairs": "documentation and function in --repositories", "asked": "question and function in --questions"}
+"""Kinds of pairs that must not be empty; a project may have no guides, and no two functions of one name."""
 STEMS = 12_000
 """Stems that are kept, the most frequent ones: 4 tables of 128 bytes for each. 23,000 are no better."""
 
@@ -63,21 +63,21 @@ def train(
     """Train the head on all repositories below these folders, and on further sources.
 
     apart: functions kept for evaluation, (code, language): no pair may be like one. questions: written about
-    functions of the repositories (`corpora.codesearchnet.pairs.asked`), each drawn ASKED times an epoch.
+    functions of the repositories (`pairs.written_pairs`), each drawn WRITTEN_WEIGHT times per epoch.
     """
     held_out, corpus = HeldOutFunctions(apart), out / "corpus"
     make_corpus(repositories, corpus, Rules(), track=track)
     own = {"pairs": pairs.pairs(corpus), "namesakes": pairs.namesakes([corpus]), "guides": _guides(repositories)}
     rows = list(questions)
-    own |= {"asked": pairs.asked(corpus, rows)} if rows else {}
+    own |= {"asked": pairs.written_pairs(corpus, rows)} if rows else {}
     for name, made in own.items():
         path = out / f"{name}.jsonl.gz"
         if path.is_file():
             continue
-        if not write_pairs(track(held_out.without(made, Counter()), name, unit="pairs"), path) and name in NEEDED:
+        if not write_pairs(track(held_out.without(made, Counter()), name, unit="pairs"), path) and name in REQUIRED:
             path.unlink()
-            raise BadInput(f"no pair is left of {NEEDED[name]}; give others")
-    own_files = [PairFile(out / f"{name}.jsonl.gz", ASKED if name == "asked" else 1.0) for name in own]
+            raise BadInput(f"no pair is left of {REQUIRED[name]}; give others")
+    own_files = [PairFile(out / f"{name}.jsonl.gz", WRITTEN_WEIGHT if name == "asked" else 1.0) for name in own]
     sources = replace(sources, files=[*own_files, *sources.files])
     trained = train_translation(out / "translation", sources, config, device=device, track=track)
     read = out / "translation" / "pairs"

@@ -52,7 +52,7 @@ MIN_FEATURES = 25
 MAX_ANSWERS = 3
 """Most answers per question; a function's share is that of its nearest answer."""
 SHARE = 0.25
-"""The share of an answer from which on a function is relevant; a list needs relevant and irrelevant ones."""
+"""Least share of an answer that a relevant function holds; a list needs relevant and irrelevant functions."""
 WEIGHT = 0.3
 SOFT, LOOSE, ALONE = 0.1, 0.7, 0.3
 NO_GAIN, FULL_GAIN = 0.15, 0.6

@@ -28,7 +28,7 @@ GROUP = 32
 
 
 class Bag(nn.Module):
-    """The mean of word vectors weighted by softmax of a score a word, as a unit vector (UNIF, section 3; NBoW).
+    """The mean of word vectors weighted by softmax of a score per word, as a unit vector (UNIF, section 3; NBoW).
 
     mean: score 0. attention: a . e_w, UNIF's. weighted: log sigmoid(a . e_w + b), CodeSearchNet's weighted mean.
     max: no mean but the maximum of each dimension. longest: words that are read of a text, None for all.
@@ -85,7 +85,7 @@ class Bag(nn.Module):
 
     @torch.no_grad()
     def arrays(self) -> dict[str, Tensor]:
-        """table [V + 1, d] and scores [V + 1, 1]: one score a word, whatever gave it."""
+        """table [V + 1, d] and scores [V + 1, 1]: one score per word, whatever gave it."""
         table = self.table.weight.detach()
         return {"table": table} | ({} if self.weighting == "max" else {"scores": self.scores(table)[:, None]})
 

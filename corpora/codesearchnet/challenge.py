@@ -32,7 +32,7 @@ Grades = Mapping[str, Mapping[str, float]]
 
 
 def read_queries(path: Path) -> tuple[Query, ...]:
-    """queries.csv, a header and one query a line; their ids are 1, 2, ..."""
+    """queries.csv, a header and one query per line; their ids are 1, 2, ..."""
     rows = list(csv.reader(read_lines(path)))
     if not rows or [name.strip() for name in rows[0]] != ["query"]:
         raise BadInput(f"{path}:1: the only column must be called query; name CodeSearchNet's queries.csv")

@@ -15,10 +15,10 @@ from tree_sitter import Node
 from ncs.extract.comments import clean_comment, unquote
 from ncs.extract.treesitter import parser_of
 
-LEAST_TOKENS = 3
-"""Least tokens of documentation."""
-LEAST_LINES = 3
-"""Least lines of code, without comments and empty lines."""
+MIN_TOKENS = 3
+"""Fewest tokens of documentation."""
+MIN_LINES = 3
+"""Fewest lines of code, without comments and empty lines."""
 _KINDS = frozenset(("constructor", "initializer"))
 _OPERATORS = "lt le eq ne gt ge add radd iadd sub rsub isub mul rmul imul matmul truediv rtruediv floordiv rfloordiv"
 _PYTHON = (

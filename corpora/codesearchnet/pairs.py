@@ -22,7 +22,7 @@ from ncs.types import Document, Query
 
 SOURCE = "CodeSearchNet"
 MIN_WORDS, MAX_NAMESAKES = 2, 200
-"""Least words of a descriptive name, and most functions that may share it."""
+"""Fewest words of a descriptive name, and most functions that may share it."""
 
 
 def functions(
@@ -92,7 +92,7 @@ def namesakes(folders: Sequence[Path], languages: Sequence[str] = (), *, seed: i
                 yield _pair(query, code, answer)
 
 
-def asked(folder: Path, questions: Iterable[Row]) -> Iterator[Pair]:
+def written_pairs(folder: Path, questions: Iterable[Row]) -> Iterator[Pair]:
     """The pairs of questions written about functions of the corpus, in the form of `evaluation/written`.
 
     A row has query, repo and relevant, places as PATH::NAME. Of a place's functions, such as overloads, all are pairs.

@@ -32,9 +32,9 @@ from corpora.codesearchnet.duplicates import EXACT, KEPT, duplicates, identifier
 from corpora.codesearchnet.filters import (
     CONSTRUCTOR,
     FEW_TOKENS,
-    LEAST_LINES,
-    LEAST_TOKENS,
     METHOD,
+    MIN_LINES,
+    MIN_TOKENS,
     SHORT,
     TEST,
     UNDOCUMENTED,
@@ -299,14 +299,14 @@ def _functions(
             continue
         code = read_code(document.code, document.language, document.kind)
         span = (document.start_line, document.end_line)
-        if code.text.count("\n") + 1 < LEAST_LINES or span in spans:
+        if code.text.count("\n") + 1 < MIN_LINES or span in spans:
             tally[TWICE if span in spans else SHORT] += 1
             continue
         spans.add(span)
         documentation = _documentation(document, code.docstring, lines)
         paragraph = first_paragraph(documentation)
         tokens = documentation_tokens(paragraph)
-        if len(tokens) < LEAST_TOKENS:
+        if len(tokens) < MIN_TOKENS:
             tally[FEW_TOKENS if documentation else UNDOCUMENTED] += 1
             paragraph, tokens = "", ()
         function = CodeFunction(
@@ -446,7 +446,7 @@ def table_1(statistics: Mapping[str, Any]) -> tuple[list[tuple[str, ...]], tuple
 
 
 def table_removed(statistics: Mapping[str, Any]) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
-    """A column a language: functions found, a row for what each filter removed and for what makes the rest no pairs."""
+    """A column per language: functions found, then a row per filter and per reason why a kept function is no pair."""
     languages = statistics["languages"]
     rows = [("found", [each["functions found"] for each in languages.values()])]
     rows += [(reason, [each["removed"][reason] for each in languages.values()]) for reason in REMOVED]

@@ -161,7 +161,7 @@ def files_by_language(paths: Sequence[Path], language: str | None = None) -> dic
 
 
 def read_queries(path: Path) -> list[str]:
-    """Queries of a file: .json as `bin/evaluate-stackoverflow` reads it, else one a line; BadInput for none."""
+    """Queries of a file: .json as `bin/evaluate-stackoverflow` reads it, else one per line; BadInput for none."""
     if path.suffix == ".json":
         return [question.query.text for question in read_questions(path)]
     try:

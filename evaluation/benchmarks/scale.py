@@ -44,7 +44,7 @@ from ncs.types import Document
 FUNCTIONS_A_FILE = 20
 REPOSITORY = 350
 """Functions of a repository on average."""
-LEAST_LINES = 5
+MIN_LINES = 5
 """Lines of a real function that is drawn: getters and setters alone are a third of all."""
 COPIES = 0.18
 """Share of functions that are exact copies of an earlier one, as in 178 Android repositories."""
@@ -161,7 +161,7 @@ def read_functions(folder: Path) -> list[list[Document]]:
     functions: dict[str, list[Document]] = {}
     for chunk in extract_files(walk(roots, readable=lambda path: path.endswith(".java")), workers=1, finish=list):
         for document in chunk.result:
-            if document.kind == "method" and document.code.count("\n") + 1 >= LEAST_LINES:
+            if document.kind == "method" and document.code.count("\n") + 1 >= MIN_LINES:
                 functions.setdefault(document.repository, []).append(document)
     if sum(map(len, functions.values())) < 100:
         raise BadInput(f"{folder} has fewer than 100 Java methods to draw from; name a larger folder")

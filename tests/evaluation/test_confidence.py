@@ -10,7 +10,7 @@ import pytest
 from corpora.jsonl import write_rows
 from corpora.repo_search import OWN_ROWS
 from evaluation import confidence
-from evaluation.confidence import PENALTY, Asked, fit, reliability
+from evaluation.confidence import PENALTY, JudgedHits, fit, reliability
 from ncs.learn.confidence import FEATURES, Model
 from tests.gitrepo import repository
 
@@ -24,18 +24,18 @@ def test_the_model_is_the_one_scikit_learn_fits_where_sets_count_the_same() -> N
     features = rng.random((600, len(FEATURES)))
     right = rng.random(600) < 1 / (1 + np.exp(8 - features @ np.array([2.0, 1.0, 3.0, 1.5, 2.5, 1.0, 2.0, 3.0])))
     parts = [slice(0, 100), slice(100, 600)]
-    ours = fit([[Asked(features[part], right[part])] for part in parts])
+    ours = fit([[JudgedHits(features[part], right[part])] for part in parts])
     weights = np.repeat([10.0, 2.0], [100, 500])
     theirs = LogisticRegression(C=1 / PENALTY, tol=1e-8, max_iter=1000).fit(features, right, weights)
     assert (theirs.coef_ > 0).all()
     np.testing.assert_allclose(ours.coefficients, theirs.coef_[0], atol=1e-2)
-    assert min(fit([[Asked(features, features[:, 0] < 0.5)]]).coefficients) == 0  # more never means less
+    assert min(fit([[JudgedHits(features, features[:, 0] < 0.5)]]).coefficients) == 0  # more never means less
 
 
 def test_reliability_is_the_share_right_of_what_is_stated() -> None:
     zeros = (0.0,) * (len(FEATURES) - 1)
-    asked = [Asked(np.array([[9.0, *zeros], [0.0, *zeros]]), np.array([True, False]))] * 3
-    rows = reliability(Model(-4.0, (1.0, *zeros)), [*asked, Asked(asked[0].features, np.array([False, False]))])
+    asked = [JudgedHits(np.array([[9.0, *zeros], [0.0, *zeros]]), np.array([True, False]))] * 3
+    rows = reliability(Model(-4.0, (1.0, *zeros)), [*asked, JudgedHits(asked[0].features, np.array([False, False]))])
     assert rows == [
         ("0.0 to 0.1", "4", "0.02", "0.00"),
         ("0.8 to 1.0", "4", "0.99", "0.75"),

@@ -102,7 +102,7 @@ def test_what_is_read_of_pairs(pairs: Read) -> None:
 
 def test_functions_asked_for_by_their_names_have_none(pairs: Read) -> None:
     own = ContextPairs.of(*pairs)
-    both, every = own.named(np.arange(10)), np.arange(len(own.name))
+    both, every = own.with_name_queries(np.arange(10)), np.arange(len(own.name))
     assert len(both.name) == 20
     for row in range(10, 20):
         names = own.code[row - 10][(own.fields[row - 10] == NAME) & (own.code[row - 10] > 0)]
