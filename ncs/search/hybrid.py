@@ -439,12 +439,16 @@ class HybridRanker(Ranker):
             "quality": signals.quality_factors(words, stems, rows, thin, settings.unfinished),
         }
         ranking = Ranking(rows.tolist(), [], signals=values, factors=factors, features=features, evidence=evidence)
-        weight = settings.context * general_weight * is_code
-        if parts.general and weight > 0 and not verbatim.any():
-            leading = np.argsort(-_total(ranking), kind="stable")[:CONTEXT_CANDIDATES]
-            contexts = parts.general.contexts(intent.words, rows[leading])
-            values["context"][leading] = weight * (contexts - contexts.min(initial=1))
+        if is_code and not verbatim.any():
+            self._add_context(ranking, intent, settings.context * general_weight)
         return ranking
+
+    def _add_context(self, ranking: Ranking, intent: Intent, weight: float) -> None:
+        """Set the signal `context` of the best CONTEXT_CANDIDATES by all other signals."""
+        if self.open_parts.general and weight > 0:
+            leading = np.argsort(-_total(ranking), kind="stable")[:CONTEXT_CANDIDATES]
+            contexts = self.open_parts.general.contexts(intent.words, np.array(ranking.rows, np.int64)[leading])
+            ranking.signals["context"][leading] = weight * (contexts - contexts.min(initial=1))
 
     def _literal_scores(self, analysis: QueryAnalysis, tokens: list[str], rows: Rows, inside: float) -> Scores:
         """The share of a message that is in each row's literals, [len(rows)]; tokens: of the message."""
