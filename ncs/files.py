@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 JSON_BYTES = 16 << 20
 """The largest JSON file that is read; parsed it may take twenty times as much memory."""
 SMALL_BYTES = 64 << 10
-"""Arrays up to here are read: each that is mapped keeps a file open, and systems allow 256 or 1,024."""
+"""Arrays of at most this size are read, not mapped: a mapped one keeps a file open, and systems allow 256 or 1,024."""
 _HEADER = re.compile(
     rb"\x93NUMPY\x01\0.."
     rb"\{'descr': '([<|][biuf][1248])', 'fortran_order': (False|True), 'shape': \(((?:\d{1,12},? ?){0,4})\), \} *\n",
@@ -121,7 +121,7 @@ def replace_file(path: Path, content: str | bytes, permissions: int = 0o666) -> 
 
 @contextmanager
 def open_replacement(path: Path, permissions: int = 0o666) -> Iterator[BinaryIO]:
-    """A new file that replaces a file or a link when it is complete; a device or pipe is written to."""
+    """A new file that replaces a file or a link when it is complete; a device or pipe is written to directly."""
     if path.exists() and not path.is_file() and not path.is_dir():
         with path.open("wb") as device:
             yield device
@@ -140,7 +140,7 @@ def open_replacement(path: Path, permissions: int = 0o666) -> Iterator[BinaryIO]
 
 
 def _replace(temporary: Path, path: Path) -> None:
-    """Rename a file over another; Windows refuses that while somebody reads the other, which is soon over."""
+    """Rename a file over another; Windows refuses that while another process reads the old one: then again."""
     for _ in range(REPLACE_ATTEMPTS):
         try:
             temporary.replace(path)
@@ -173,7 +173,7 @@ def save_array(path: Path, array: ArrayLike) -> None:
 
 
 def reserve(descriptor: int, size: int) -> None:
-    """Take `size` bytes of the disk for a file that is written through memory, where a full disk would be a signal."""
+    """Reserve disk space for a file that is written as mapped memory: on a full disk a signal would end the process."""
     if size and hasattr(os, "posix_fallocate"):
         os.posix_fallocate(descriptor, 0, size)
 

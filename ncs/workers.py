@@ -27,9 +27,9 @@ from ncs.messages import TIMEOUT
 
 T = TypeVar("T")
 START_SECONDS = 120
-"""Until a process must be ready for its first task."""
+"""Seconds in which a process must become ready for its first task."""
 ORPHAN_SECONDS = 5
-"""After its time limit a task ends even if nobody is left to kill it."""
+"""Seconds after its time limit at which a task ends by itself, in case the parent is gone and cannot kill it."""
 _starting = threading.Lock()
 """Held while a process starts, as `__main__` and the working folder are hidden from it."""
 
@@ -182,7 +182,7 @@ def start_ahead(memory: int | None, initialize: Callable[..., object], *argument
 
 
 def import_silently(*modules: str) -> None:
-    """`initialize` of processes that read files. What a parser says before it aborts is for nobody."""
+    """`initialize` of processes that read files; hides stderr, on which a parser writes before it aborts."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     try:
         for module in modules:

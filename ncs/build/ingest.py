@@ -133,7 +133,7 @@ class Collector:
         self._uses = WordTableBuilder()
         self._files: list[FileEntry] = []
         self._counts = [np.zeros((2, 0), np.int64)]
-        """Documents and copies of each file, [2, n] a batch."""
+        """Documents and copies of each file, [2, n] per batch."""
         self._row_by_digest: dict[bytes, int] = {}
         self._deduplicate = deduplicate
 

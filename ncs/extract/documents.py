@@ -233,7 +233,7 @@ class Outlines:
     def documents(self, functions: Sequence[Function], classes: Sequence[Class]) -> list[Document]:
         """The documents in source order. functions and classes: sorted, the enclosing before the enclosed.
 
-        Classes inside functions belong to these.
+        Classes inside functions are part of the functions.
         """
         source = self._file.source
         names = {(function.start, function.end): function.name for function in functions}
@@ -315,8 +315,9 @@ class Outlines:
 
 
 def _outline(source: bytes, start: int, end: int, members: Mapping[Span, str]) -> bytes:
-    """The code of a class; of each member, given with its name, only the lines up to its name, and empty ones instead
-    of the others: what remains keeps its line.
+    """The code of a class without the bodies of its members. members: their spans and names.
+
+    A member keeps its lines up to its name; its other lines become empty, so that every line keeps its number.
     """
     parts = []
     at = start
@@ -347,9 +348,9 @@ def _without_body_start(head: bytes) -> bytes:
 
 
 def _members(outer: Span, spans: Sequence[Span], number: int) -> Iterator[Span]:
-    """The spans, from a number on, that lie in no other one inside the outer span; sorted input.
+    """The outermost spans inside the outer span; spans: sorted; number: that of the first one to look at.
 
-    From one to the next after it, not over all that lie in them: classes may be nested deeply.
+    It jumps from each to the next one behind it, as spans may be nested deeply.
     """
     at, end = outer
     while (number := bisect_left(spans, (at,), number)) < len(spans) and spans[number][0] < end:

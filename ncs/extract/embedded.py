@@ -31,7 +31,8 @@ MAX_COMMENT = 2_000
 """Characters of text cells, the last before a code cell, that become its comments; without embedded images."""
 MAX_HEADING = 80
 MAX_CELLS, MAX_CODE, MAX_VALUES = 10_000, 1 << 20, 2_000_000
-"""Cells of a notebook and characters of their code: later ones are not read. Strings, lists and objects of its JSON."""
+"""Most cells of a notebook, characters of their code, and strings, lists and objects of its JSON; later cells and code
+are not read."""
 MAX_SCRIPTS = 500
 """Scripts of a page; later ones are not read."""
 

@@ -171,10 +171,10 @@ def read_code(
 def read(
     source: bytes, repository: str, path: str, frontend: str = "tree-sitter", *, outside: bool = False
 ) -> tuple[list[Document], bool]:
-    """Documents of a file, in source order where one thing reads all of it; and whether it has syntax errors.
+    """Documents of a file, in source order if one reader reads all of it; and whether it has syntax errors.
 
-    outside: classes, the top level and sections of prose too; javalang gives functions only. A file that nothing reads
-    has none.
+    outside: classes, the top level and sections of prose too; javalang gives functions only. A file without a
+    reader has none.
     Raises what `read_code` raises, and SourceError for a notebook that cannot be read.
     """
     reader = reader_of(path)

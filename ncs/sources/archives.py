@@ -140,7 +140,7 @@ def _tar_members(stream: ForwardStream, spool: IO[bytes], filter: Filter) -> Ite
         n = 0
         while (info := archive.next()) is not None:
             cast(Any, archive).members.clear()  # else it holds all of them
-            archive.pax_headers = {}  # and all that was ever said of the archive as a whole
+            archive.pax_headers = {}  # global headers, which would add up
             stream.header_bytes = 0
             _check_count(n := n + 1 + len(info.name) // _NAME_BYTES, filter.limits)
             if info.isdir():

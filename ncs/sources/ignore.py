@@ -25,7 +25,7 @@ NCSIGNORE = ".ncsignore"
 MAX_BYTES, MAX_PATTERNS = 1 << 19, 10_000
 """Of one ignore file; as many special characters as patterns. git itself leaves out those over 100 MB."""
 MAX_WORK = 1 << 20
-"""Special characters of all patterns that hold, times characters of a path. A path beyond it counts as ignored."""
+"""Special characters of all patterns in force, times characters of a path. A path beyond it counts as ignored."""
 _SPECIAL = frozenset("*?[\\")
 _STARS = re.compile(r"\*+")
 _CLASSES = {

@@ -113,7 +113,7 @@ def _walk(roots: list[Path], filter: Filter, revision: str | None, names: Names)
             continue
         discovered(first)
         while queue:
-            # Names grow on the way down, so what a repository holds comes after everything that came before it.
+            # A repository found in another one has a longer name, so it sorts behind all that were read before.
             _, _, _, repository = heapq.heappop(queue)
             name = None
             for file in files_of(repository, filter, revision, discovered, other_roots):

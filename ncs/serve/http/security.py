@@ -45,7 +45,7 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
-"""Of every answer, where the application has not set them itself."""
+"""Headers of every answer that does not set them itself."""
 _INLINE = re.compile(r"<(script|style)[^>]*>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
 
 

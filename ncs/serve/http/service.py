@@ -34,7 +34,7 @@ Handler = Callable[..., bytes]
 
 def open_index(settings: Settings, name: str, held: Description | None = None) -> LiveIndex:
     """An index to serve; raises what `LiveIndex` raises."""
-    # of the time that a request may run half is left to say why
+    # half of the time that a request may run: in the rest an error can be reported
     return LiveIndex(name, settings.folders[name], settings.store, settings.seconds / 4, held)
 
 
@@ -74,7 +74,7 @@ class Service:
         self._searchers = Workers(self.settings.workers, initialize=_initialize, arguments=arguments, warm=True)
         self._parsers = Workers(n_parsers, initialize=_initialize, arguments=arguments)
         await asyncio.wrap_future(self._searchers.submit(gc.collect))
-        gc.freeze()  # no collection, whose pauses would delay requests, looks at what stays
+        gc.freeze()  # later collections skip what is loaded now, whose scan would delay requests
 
     async def run(self, handler: Handler, index: str | None, *arguments: object, parses: bool = False) -> bytes:
         """The handler's answer. Raises HttpError: 503 for a full queue or a dead process, 504 for too slow.

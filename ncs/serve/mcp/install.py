@@ -117,7 +117,7 @@ def change_settings(name: str, options: Sequence[str], *, remove: bool, dry: boo
         before, permissions = _read(path)
         after = _merged(before, client, None if remove else entry)
         is_own = _merged(before, client, None) == before or not _backup(path).exists()
-        keep = bool(before and after) and is_own  # what names ncs already takes the place of no backup without it
+        keep = bool(before and after) and is_own  # a file with our entry must not replace a backup without it
         if not dry and after != before:
             _write(path, before if keep else "", after, permissions)
     except (OSError, ValueError, TypeError, ImportError, RecursionError) as error:

@@ -39,10 +39,10 @@ SPACES = "\t\u3000"
 
 
 class Line(NamedTuple):
-    """A line of code with its number in the file, "" where that is not known; None: a line of ours in its place.
+    """A line of code with its number in the file, "" where that is not known; None for a line of ncs's own.
 
-    In text all code has a number or at least a bar before it, so that none passes for a line of ours. stands_for: how
-    many lines of the code it is.
+    In text every line of code begins with its number or at least a bar, so that none passes for one of ncs's own.
+    stands_for: the number of lines of the code that it replaces or is.
     """
 
     number: str | None
@@ -59,8 +59,8 @@ class Line(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A hit to show: by a line, or by that and code. header: the line; data: its JSON, of which a hit without code has
-    BRIEF; code: lines that may be shown, out of `lines`; those from `at` on, where it would not be reached otherwise.
+    """A hit to show as a header line, with or without code. data: its JSON, of which a hit without code has BRIEF;
+    code: the lines that may be shown, of `lines` in all; at: the one to begin with if it does not fit otherwise.
     """
 
     header: str
@@ -99,7 +99,7 @@ class Row(NamedTuple):
         return self.lines - sum(line.stands_for for line in self.code[: start + len(code)])
 
     def cut_to(self, room: int) -> Row:
-        """It, or only its place where that is larger than so many bytes; BadInput where the place is, too."""
+        """The row, or only its place if the row has more than `room` bytes; BadInput if the place has more, too."""
         if self.size <= room:
             return self
         rank = f"{self.data['rank']}. " if "rank" in self.data else ""
@@ -292,7 +292,7 @@ def _head_size(notes: Sequence[str], data: Mapping[str, Any]) -> int:
 
 
 def _fitting(rows: Sequence[Row], room: int, for_code: int) -> tuple[list[Row], list[list[Line]]]:
-    """The first rows that fit, all but the first leaving so many bytes for code, and the lines of code of each."""
+    """The first rows that fit, and the code of each. for_code: bytes that rows after the first leave for code."""
     fitting = [rows[0].cut_to(room)] if rows else []
     left = room - sum(row.size for row in fitting)
     of_code = sum(row.size_of_code for row in fitting)
@@ -306,7 +306,7 @@ def _fitting(rows: Sequence[Row], room: int, for_code: int) -> tuple[list[Row], 
 
 
 def _codes(rows: Sequence[Row], room: int) -> list[list[Line]]:
-    """The lines of code of each row: the first may take twice their share, what they leave goes to the next."""
+    """The lines of code of each row: each may take twice its share of what the ones before left."""
     codes, left = list[list[Line]](), sum(bool(row.code) for row in rows)
     for row in rows:
         code = list[Line]()
