@@ -82,10 +82,10 @@ def _of_hub(folder: Path, only: str, hub: str) -> list[RemoteFile]:
         raise BadInput(f"CoIR has no data set {only!r}; choose from {', '.join(coir.DATASETS)}")
     parts = [f"{name}-{part}" for name in names for part in ("queries-corpus", "qrels")]
     with Client() as client:
-        return [file for part in parts for file in _listed(part, folder, hub, client)]
+        return [file for part in parts for file in _list_dataset(part, folder, hub, client)]
 
 
-def _listed(name: str, folder: Path, hub: str, client: Client) -> list[RemoteFile]:
+def _list_dataset(name: str, folder: Path, hub: str, client: Client) -> list[RemoteFile]:
     """The Parquet files of a data set of CoIR on Hugging Face; the listing is kept in `.listings`."""
     dataset, listing = f"{coir.OWNER}/{name}", f".listings/{name}.json"
     client.fetch(RemoteFile(f"{hub}/api/datasets/{dataset}/tree/main?recursive=true", listing), folder)

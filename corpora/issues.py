@@ -123,15 +123,15 @@ def _old_path(head: Sequence[str]) -> str | None:
         return None
     for line in head:
         if line.startswith("rename from "):
-            return _unquoted(line.removeprefix("rename from "))
+            return _unquote(line.removeprefix("rename from "))
         if line.startswith("--- "):
-            path = _unquoted(line.removeprefix("--- ").removesuffix("\t"))
+            path = _unquote(line.removeprefix("--- ").removesuffix("\t"))
             return None if path == "/dev/null" else path.removeprefix("a/")
     both = head[0].removeprefix("diff --git ")  # nothing else says it of binary files and changed modes
-    return _unquoted(both[: len(both) // 2]).removeprefix("a/")
+    return _unquote(both[: len(both) // 2]).removeprefix("a/")
 
 
-def _unquoted(path: str) -> str:
+def _unquote(path: str) -> str:
     """A path as it is; git puts those with unusual characters in quotes, bytes as octal numbers."""
     if not path.startswith('"'):
         return path

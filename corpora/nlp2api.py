@@ -37,7 +37,7 @@ def read(data: Path) -> Corpus:
     Keys read: id, query, code. Raises BadInput for missing files or keys.
     """
     released = not (data / PROGRAMS).is_file() and (data / RELEASE).is_file()
-    rows = list(_released(data / RELEASE) if released else read_rows(data / PROGRAMS))
+    rows = list(_read_release(data / RELEASE) if released else read_rows(data / PROGRAMS))
     same: dict[str, dict[str, int]] = defaultdict(dict)
     for row in rows:
         same[row.text("code")][row.text("id")] = 1
@@ -50,7 +50,7 @@ def read(data: Path) -> Corpus:
     return Corpus("nlp2api", queries, {row.text("id"): same[row.text("code")] for row in rows}, source)
 
 
-def _released(path: Path) -> Iterator[Row]:
+def _read_release(path: Path) -> Iterator[Row]:
     """Question n is line 2 n - 1 of the list, its APIs are the line below, its program is `n.java`."""
     try:
         with zipfile.ZipFile(path) as archive:

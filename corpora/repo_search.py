@@ -85,7 +85,7 @@ def files_of_run(run: Run) -> Run:
     >>> files_of_run({"q": {"a.py:3": 2.0, "b.py:1": 1.5, "a.py:9.B": 1.0}})
     {'q': {'a.py': 2.0, 'b.py': 1.5}}
     """
-    return _folded(run, lambda id: (_LINE.sub("", id),))
+    return _fold_run(run, lambda id: (_LINE.sub("", id),))
 
 
 def functions_of_run(run: Run, names: Mapping[str, Sequence[str]]) -> Run:
@@ -96,10 +96,10 @@ def functions_of_run(run: Run, names: Mapping[str, Sequence[str]]) -> Run:
     >>> functions_of_run({"q": {"a.py:3": 2.0, "a.py:9": 1.5}}, {"a.py:3": ["a::f", "b::f"], "a.py:9": ["a::f"]})
     {'q': {'a::f': 2.0, 'b::f': 2.0}}
     """
-    return _folded(run, names.__getitem__)
+    return _fold_run(run, names.__getitem__)
 
 
-def _folded(run: Run, names_of: Callable[[str], Sequence[str]]) -> Run:
+def _fold_run(run: Run, names_of: Callable[[str], Sequence[str]]) -> Run:
     """A run over documents as a run over what they are named, each name with its best score."""
     folded: dict[str, dict[str, float]] = {}
     for query, scores in run.items():

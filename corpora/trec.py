@@ -22,8 +22,8 @@ def write_run(run: Run, path: Path, *, tag: str = "ncs") -> None:
     """`query Q0 document rank score tag`, best first; white space of ids becomes %20 and alike."""
     lines = (
         f"{query} Q0 {document} {rank} {float(score)!r} {tag}\n"
-        for query, scores in _escaped(run).items()
-        for rank, (document, score) in enumerate(sorted(_escaped(scores).items(), key=lambda pair: -pair[1]), 1)
+        for query, scores in _escape(run).items()
+        for rank, (document, score) in enumerate(sorted(_escape(scores).items(), key=lambda pair: -pair[1]), 1)
     )
     replace_file(path, "".join(lines))
 
@@ -48,8 +48,8 @@ def write_qrels(qrels: Qrels, path: Path) -> None:
     """`query 0 document grade`; white space of ids as `write_run` has it."""
     lines = (
         f"{query} 0 {document} {grade}\n"
-        for query, grades in _escaped(qrels).items()
-        for document, grade in _escaped(grades).items()
+        for query, grades in _escape(qrels).items()
+        for document, grade in _escape(grades).items()
     )
     replace_file(path, "".join(lines))
 
@@ -83,10 +83,10 @@ def _score(text: str, place: str) -> float:
     return score
 
 
-def _escaped(values: Mapping[str, T]) -> dict[str, T]:
+def _escape(values: Mapping[str, T]) -> dict[str, T]:
     """The values by ids that TREC files can hold; BadInput for an empty id, and where two become one.
 
-    >>> _escaped({"my app/a.py:1": 1, "app/a%b.py:1": 2})
+    >>> _escape({"my app/a.py:1": 1, "app/a%b.py:1": 2})
     {'my%20app/a.py:1': 1, 'app/a%b.py:1': 2}
     """
     escaped = {re.sub(r"\s", lambda space: quote(space[0]), id): value for id, value in values.items()}

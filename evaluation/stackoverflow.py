@@ -44,7 +44,7 @@ from evaluation.measures import mean
 from ncs.console import count, say, tracker
 from ncs.errors import BadInput
 from ncs.exit_status import main_program
-from ncs.extract.languages import installed
+from ncs.extract.languages import is_installed
 from ncs.files import append_file
 from ncs.index import Index
 from ncs.progress import Track
@@ -210,7 +210,7 @@ def judge(answer: str, code: str, language: str) -> float:
     >>> judge("imm.toggleSoftInput(SHOW, 0);", "void show() { imm.toggleSoftInput(SHOW, 1); log(); }", "java")
     1.0
     """
-    if not installed(language):
+    if not is_installed(language):
         return 0.0
     return similarity(cached_features(code, language), cached_features(answer, "java"))
 

@@ -101,19 +101,19 @@ def test_setup_installs_once_until_the_settings_change(clone: Path) -> None:
     packages = next((clone / ".venv").glob("lib/*/site-packages"))
     (packages / "pip.py").write_text(f"import sys; print(sys.argv[-1], file=open({str(clone / 'pip')!r}, 'a'))")
 
-    def installed(*arguments: str) -> list[str]:
+    def is_installed(*arguments: str) -> list[str]:
         done = run(clone / "bin/setup", *arguments, path=clone / "path")
         assert done.returncode == 0, done.stderr
         return (clone / "pip").read_text().split()
 
-    assert installed() == ["."]
-    assert installed() == ["."]
-    assert installed("dev") == [".", ".[dev]"]
-    assert installed("dev") == [".", ".[dev]"]
-    assert installed() == [".", ".[dev]"]
+    assert is_installed() == ["."]
+    assert is_installed() == ["."]
+    assert is_installed("dev") == [".", ".[dev]"]
+    assert is_installed("dev") == [".", ".[dev]"]
+    assert is_installed() == [".", ".[dev]"]
     with (clone / "setup.cfg").open("a") as settings:
         settings.write("# another line\n")
-    assert installed() == [".", ".[dev]", "."]
+    assert is_installed() == [".", ".[dev]", "."]
 
 
 def demo(clone: Path, fetch: str) -> list[str]:

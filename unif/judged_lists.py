@@ -27,7 +27,7 @@ from torch.nn import functional as F  # noqa: N812  (as everybody calls it)
 
 from corpora.jsonl import read_rows
 from ncs.errors import BadInput
-from ncs.extract.languages import installed
+from ncs.extract.languages import is_installed
 from ncs.learn.heads import token_counts
 from ncs.learn.tokenization import StemTokenizer
 from ncs.learn.translation import impacts_of
@@ -91,7 +91,7 @@ def read_answers(files: Iterable[Path], exclude: frozenset[str] = frozenset()) -
     for row in (row for path in files for row in read_rows(path)):
         text, code, language = row.text("query"), row.text("code"), row.text("language", "")
         key = normalized(text)
-        if not key or key in exclude or not installed(language):
+        if not key or key in exclude or not is_installed(language):
             continue
         if len(each := answers.setdefault(key, {})) < MAX_ANSWERS:
             texts.setdefault(key, text)
@@ -141,7 +141,7 @@ class _Judge:
         """The share of the nearest answer that each function holds (ncs.search.aroma.similarity), [len(rows)]."""
         uncached = [row for row in rows if row not in self._rows]
         for row, document in zip(uncached, self._documents.documents(uncached), strict=True):
-            own = features(document.code, document.language) if installed(document.language) else {}
+            own = features(document.code, document.language) if is_installed(document.language) else {}
             self._rows[row] = {feature: count for feature, count in own.items() if feature in self._features}
         answers = [self._answers[answer] for answer in question.answers]
         return np.array([max(similarity(self._rows[row], answer) for answer in answers) for row in rows])

@@ -22,7 +22,7 @@ from corpora.codesearchnet.filters import first_paragraph, read_code
 from corpora.pairs import Pair
 from ncs.extract import LANGUAGES
 from ncs.search.baselines.enhanced import normalized
-from ncs.storage.duplicates import band_keys, mixed, smallest_hashes
+from ncs.storage.duplicates import band_keys, smallest_hashes, splitmix64
 
 SET, MULTISET = 0.8, 0.7
 """Least Jaccard similarities of near duplicates."""
@@ -95,7 +95,7 @@ def _band_keys(names: Sequence[Sequence[int]]) -> NDArray[np.uint64]:
         chunk = rows[start : start + CHUNK]
         sets = [np.unique(np.array(names[row], np.uint64)) for row in chunk]
         starts = np.cumsum([0, *map(len, sets)])[:-1]
-        hashes = smallest_hashes(mixed(np.concatenate(sets)), starts, BANDS * WIDTH)
+        hashes = smallest_hashes(splitmix64(np.concatenate(sets)), starts, BANDS * WIDTH)
         keys[:, chunk] = band_keys(hashes, np.zeros(len(chunk), np.uint64), WIDTH)
     return keys
 

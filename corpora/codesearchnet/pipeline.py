@@ -59,7 +59,7 @@ from corpora.pairs import choose_by_hash
 from ncs.console import show_table
 from ncs.errors import BadInput, NcsError, SourceError
 from ncs.extract import LANGUAGES, readers
-from ncs.extract.languages import installed, language_of
+from ncs.extract.languages import is_installed, language_of
 from ncs.extract.source_bytes import as_utf8
 from ncs.files import replace_file
 from ncs.progress import Track, silent
@@ -102,7 +102,7 @@ class Rules:
     def accepts(self, path: str) -> bool:
         """Whether a file is read, by its path."""
         language = language_of(path)
-        return language is not None and (not self.languages or language in self.languages) and installed(language)
+        return language is not None and (not self.languages or language in self.languages) and is_installed(language)
 
     def to_json(self) -> dict[str, Any]:
         """The rules by the names that they have in files."""

@@ -171,7 +171,7 @@ def read_files(
     """The files of one repository whose paths `accepts` takes, in path order; what is left out is counted."""
     skipped = skipped or Skipped()
     if repository.path.name.endswith(DIST_INFO):
-        yield from _distributed(repository, Filter(accepts, skipped))
+        yield from _distribution_files(repository, Filter(accepts, skipped))
         return
     path = repository.path
     tree = Tree("archive" if path.is_file() else "folder", path)
@@ -182,7 +182,7 @@ def read_files(
             yield file
 
 
-def _distributed(repository: Repository, filter: Filter) -> Iterator[SourceFile]:
+def _distribution_files(repository: Repository, filter: Filter) -> Iterator[SourceFile]:
     """The files that a distribution has installed, links and what lies outside of its folder left out."""
     root = repository.path.parent
     folders = FolderFilter("", NO_IGNORES, filter)

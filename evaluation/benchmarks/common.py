@@ -24,7 +24,7 @@ from evaluation.machine import commit, machine
 from evaluation.reports import markdown_table
 from ncs.errors import BadInput, NcsError
 from ncs.extract import LANGUAGES, language_of
-from ncs.extract.languages import installed
+from ncs.extract.languages import is_installed
 from ncs.sources import SourceFile, walk
 
 T = TypeVar("T")
@@ -145,7 +145,7 @@ def source_files(paths: Sequence[Path], language: str | None = None) -> Iterator
 
     def is_source(path: str) -> bool:
         name = language_of(path)
-        return name is not None and installed(name) and language in (None, name)
+        return name is not None and is_installed(name) and language in (None, name)
 
     return walk(paths, readable=is_source, force=True)
 

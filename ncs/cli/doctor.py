@@ -104,7 +104,7 @@ def _command(*words: str | Path) -> str:
 
 def _check_installation() -> Iterator[Finding]:
     from ncs.build.file_cache import FASTTEXT, installed_version
-    from ncs.extract.languages import LANGUAGES, installed
+    from ncs.extract.languages import LANGUAGES, is_installed
     from ncs.learn.general import verify
 
     needs = requirements()
@@ -125,7 +125,7 @@ def _check_installation() -> Iterator[Finding]:
     except IndexFolderError as error:
         remedy = f"pip install --force-reinstall --no-deps {DISTRIBUTION}"
         yield Finding("todo", "program", str(error).partition("; ")[0], remedy)
-    absent = [name for name in LANGUAGES if not installed(name)]
+    absent = [name for name in LANGUAGES if not is_installed(name)]
     yield Finding("ok", "grammars", f"{len(LANGUAGES) - len(absent)} of {len(LANGUAGES)} languages are installed")
     if absent:
         remedy = f"pip install '{DISTRIBUTION}[languages]'"

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from ncs.errors import SourceError
 from ncs.extract import text_files, treesitter
 from ncs.extract.documents import with_distinct_ids
-from ncs.extract.languages import LANGUAGES, installed, language_of
+from ncs.extract.languages import LANGUAGES, is_installed, language_of
 from ncs.extract.source_bytes import as_utf8
 from ncs.extract.text_files import TEXT_KINDS, language_called, text_kind
 from ncs.sources.filters import reason_to_skip
@@ -44,16 +44,16 @@ def _read_code(
 
     language: a key of LANGUAGES or TEXT_KINDS. lines: the line in the file of each line of the code.
     """
-    if installed(language):
+    if is_installed(language):
         documents, broken = treesitter.read(code, LANGUAGES[language], repository, path, outside=outside)
     elif language in TEXT_KINDS:
         documents, broken = text_files.read(code, language, repository, path, outside=outside)
     else:
         return [], False
-    return [_moved(document, lines) for document in documents], broken
+    return [_move(document, lines) for document in documents], broken
 
 
-def _moved(document: Document, lines: Sequence[int]) -> Document:
+def _move(document: Document, lines: Sequence[int]) -> Document:
     first, last = (lines[min(line, len(lines)) - 1] for line in (document.start_line, document.end_line))
     place = f"{document.repository}/{document.path}:"
     suffix = document.id[len(f"{place}{document.start_line}") :]

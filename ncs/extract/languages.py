@@ -49,7 +49,7 @@ class Language:
         Raises MissingExtra where the package is not installed.
         """
         module, _, function = self.grammar.partition(":")
-        if not installed(self.name):
+        if not is_installed(self.name):
             raise MissingExtra(f"{self.name} cannot be read without {module}: {INSTALL}")
         return getattr(import_module(module), function or "language")()
 
@@ -354,10 +354,10 @@ def language_of(path: str) -> str | None:
 
 
 @cache
-def installed(language: str) -> bool:
+def is_installed(language: str) -> bool:
     """Whether a language has a grammar that is installed; it is not imported.
 
-    >>> installed("java"), installed("cobol")
+    >>> is_installed("java"), is_installed("cobol")
     (True, False)
     """
     return language in LANGUAGES and find_spec(LANGUAGES[language].grammar.partition(":")[0]) is not None

@@ -10,7 +10,7 @@ from functools import partial
 from ncs.errors import unknown
 from ncs.extract import embedded, sections, text_files, treesitter
 from ncs.extract.documents import with_distinct_ids
-from ncs.extract.languages import INSTALL, LANGUAGES, installed, language_of
+from ncs.extract.languages import INSTALL, LANGUAGES, is_installed, language_of
 from ncs.extract.sections import prose_language
 from ncs.extract.text_files import TEXT_KINDS, text_kind
 from ncs.sources.filters import PROSE, Readable
@@ -122,8 +122,8 @@ def readable(path: str, *, texts: bool = True) -> Readable:
     if reader == SCRIPT:
         return partial(_is_script, texts)
     if reader in TEXT_KINDS or reader in _PROSE:
-        return texts or installed(str(reader))
-    return reader is not None and (reader in (NOTEBOOK, PAGE) or installed(reader))
+        return texts or is_installed(str(reader))
+    return reader is not None and (reader in (NOTEBOOK, PAGE) or is_installed(reader))
 
 
 readable_code = partial(readable, texts=False)
@@ -137,7 +137,7 @@ def readable_functions(path: str) -> Readable:
 
 def _is_script(texts: bool, data: bytes) -> bool:
     language = script_language(data)
-    return language is not None and (installed(language) or (texts and language in TEXT_KINDS))
+    return language is not None and (is_installed(language) or (texts and language in TEXT_KINDS))
 
 
 def skip_reason(path: str) -> str:
@@ -184,7 +184,7 @@ def read(
         return [], False
     if reader == "cpp" and path.endswith(".h") and _OBJECTIVE_C.search(source):
         reader = "objective-c"
-    if installed(reader):
+    if is_installed(reader):
         documents, broken = read_code(source, reader, repository, path, frontend, outside=outside)
         if reader == "php" and b"<script" in source:
             scripts = embedded.read_scripts_in_php(source, repository, path, outside=outside)
@@ -206,7 +206,7 @@ def count_text_files(paths: Iterable[str]) -> dict[str, int]:
     {'perl': 2, 'make': 1}
     """
     readers = filter(None, map(reader_of, paths))
-    kinds = sorted(reader for reader in readers if reader in TEXT_KINDS and not installed(reader))
+    kinds = sorted(reader for reader in readers if reader in TEXT_KINDS and not is_installed(reader))
     return dict(Counter(kinds).most_common())
 
 

@@ -346,7 +346,7 @@ def _scopes(source: bytes, captures: Captures, language: Language, preambles: Ma
         for (start, end), (a, b) in zip(nodes, names, strict=True):
             name = source[a:b].decode("utf-8", "replace") or kind
             if not name[0].isalpha():
-                name = _unquoted(name) or kind
+                name = _unquote_name(name) or kind
             start = preambles.get(start, start)
             if kind in (CLASS, "scope"):
                 name = name.partition("<")[0].rpartition(".")[2].strip()
@@ -357,7 +357,7 @@ def _scopes(source: bytes, captures: Captures, language: Language, preambles: Ma
     return _join_equations(source, scopes) if language.equations else scopes
 
 
-def _unquoted(name: str) -> str:
+def _unquote_name(name: str) -> str:
     """A name without quotes around it, or the colon of a Ruby symbol."""
     if name[:1] in ("'", '"', "`") and name[-1] == name[0]:
         return name[1:-1]

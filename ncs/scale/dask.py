@@ -53,7 +53,7 @@ def ingest_on_cluster(
     """
     config, began, roots = request.config, time.time_ns(), _parts(request.roots, request.force)
     with (
-        connected(scheduler, request.workers) as client,
+        connect(scheduler, request.workers) as client,
         tempfile.TemporaryDirectory(prefix="shards-", dir=segment) as spool,
         Collector(segment, config.deduplicate) as collector,
     ):
@@ -205,7 +205,7 @@ class Tasks:
 
 
 @contextmanager
-def connected(scheduler: str, workers: int | None = None, patience: float = PATIENCE) -> Iterator[Any]:
+def connect(scheduler: str, workers: int | None = None, patience: float = PATIENCE) -> Iterator[Any]:
     """A Dask client of a scheduler by its address, or of a cluster of this machine for LOCAL.
 
     Raises MissingExtra, and NcsError where nobody answers or no worker comes in time.

@@ -151,13 +151,13 @@ def run(job: dict[str, Any]) -> bytes:
     with tempfile.TemporaryDirectory(prefix="ncs-") as room:
         segment = Path(room, "segment")
         segment.mkdir()
-        below = listed(part) if is_address(part.root) and not part.archive else []
+        below = list_parts(part) if is_address(part.root) and not part.archive else []
         if not below:
             copy = replace(part, root=str(fetch(part.root, Path(room)))) if is_address(part.root) else part
             filter = Filter(Request((), config).readable(), skipped)
             files, below = files_of_part(copy, filter, config.revision, frozenset(job["other_roots"]))
             name = copy.name(Names())
-            sources = (_placed(SourceFile.of(name, file), copy, part) for file in files)
+            sources = (_restore_place(SourceFile.of(name, file), copy, part) for file in files)
             collected = ingest(sources, segment, config, workers=1, began=time.time_ns())
             collected.uses.save(segment / USES)
             collected.files_read.save(segment / FILES)
@@ -211,7 +211,7 @@ def _repository(part: Part) -> Repository | None:
     return repository
 
 
-def _placed(file: SourceFile, read: Part, part: Part) -> SourceFile:
+def _restore_place(file: SourceFile, read: Part, part: Part) -> SourceFile:
     """The file with its original place instead of the worker's copy."""
     if read == part or file.origin is None:
         return file
@@ -224,7 +224,7 @@ def is_archive(root: str) -> bool:
     return bool(archive_suffix(root.rpartition("/")[2]))
 
 
-def listed(part: Part) -> list[Part]:
+def list_parts(part: Part) -> list[Part]:
     """The parts at an address: lines of a list, archives and git directories of a folder; [] for a repository."""
     files, path = _file_system(part.root)
     protocol = part.root.partition("://")[0]

@@ -122,7 +122,7 @@ class Target:
 
 
 @contextmanager
-def connected(target: Target, *, existing: bool = False) -> Iterator[Any]:
+def connect(target: Target, *, existing: bool = False) -> Iterator[Any]:
     """A client; its token is read from $NCS_MILVUS_TOKEN. existing: a file must be there already.
 
     Raises MissingExtra, IndexNotFound for such a file, and StoreLost where nobody answers.
@@ -228,7 +228,7 @@ class MilvusIndex(Index):
         super().__init__(snapshot)
         self._connection = ExitStack()
         try:
-            client = self._connection.enter_context(connected(target, existing=True))
+            client = self._connection.enter_context(connect(target, existing=True))
             self._candidates = Candidates(client, target, snapshot)
         except BaseException:
             self.close()
@@ -236,7 +236,7 @@ class MilvusIndex(Index):
 
     @classmethod
     def open(cls, folder: Path, target: Target, held: Description | None = None) -> MilvusIndex:
-        """Raises what `open_snapshot` and `connected` raise, and IndexVersion where the store holds another index."""
+        """Raises what `open_snapshot` and `connect` raise, and IndexVersion where the store holds another index."""
         return open_snapshot(folder, partial(cls, target=target), held=held)
 
     def close(self) -> None:
@@ -375,19 +375,19 @@ class Publication:
     def finish(self) -> int:
         """Send missing segments of the committed index, and delete obsolete documents; how many were sent in all.
 
-        Raises what `connected` raises, IndexBusy, and NcsError.
+        Raises what `connect` raises, IndexBusy, and NcsError.
         """
         with open_writer(self._folder), Index.load(self._folder) as index:
             segments = [(segment.path, segment.documents) for segment in index.snapshot.segments]
             self._send(segments, index.description.files)
-            with connected(self._target) as client, store_errors(self._target):
+            with connect(self._target) as client, store_errors(self._target):
                 _clean_up(client, self._target, index.snapshot)
         return self._n_sent
 
     def _send(self, segments: Sequence[tuple[Path, int]], files: Mapping[str, Mapping[str, Any]]) -> None:
         """files: as of `segment_digest`."""
         dim = read_info(segments[0][0] / DENSE).dim
-        with connected(self._target) as client, store_errors(self._target):
+        with connect(self._target) as client, store_errors(self._target):
             collection = self._target.collection(dim)
             if not client.has_collection(collection, timeout=TIMEOUT):
                 _create_collection(client, self._target, dim)

@@ -356,7 +356,7 @@ def parse(code: bytes, language: str) -> Parsed:
     from ncs.extract import treesitter
 
     parser, syntax = treesitter.parser_of(language), SYNTAX.get(language, Syntax())
-    code = _cleaned(code, syntax)
+    code = _clean(code, syntax)
     trees: list[tuple[int, Parsed]] = []
     opening = "" if syntax.opening.strip().encode() in code else syntax.opening
     for before, after in (("", ""), *syntax.wrappers):
@@ -369,7 +369,7 @@ def parse(code: bytes, language: str) -> Parsed:
     return min(trees, key=itemgetter(0))[1]
 
 
-def _cleaned(code: bytes, syntax: Syntax) -> bytes:
+def _clean(code: bytes, syntax: Syntax) -> bytes:
     """The code without ellipses in place of code, XML tags that are no syntax, and the common indent if it is."""
     if not syntax.markup:
         for opening, closing in ((b"<!--", b"-->"), (b"<?xml", b">")):

@@ -33,7 +33,7 @@ def matching(snapshot: Snapshot, regexp: str, allowed: Mask | None) -> Mask:
 
     Raises BadInput for an expression that is invalid or takes too long, and for an index without code.
     """
-    compiled(regexp)
+    compile_regexp(regexp)
     if not snapshot.description.config.get("store_code", True):
         raise BadInput(NO_CODE)
     mask = np.zeros(len(snapshot), np.bool_)
@@ -52,7 +52,7 @@ def matched_texts(regexp: str, codes: Sequence[str]) -> list[list[str]]:
     return run_limited(_matched_texts, regexp, codes, limits=LIMITS)
 
 
-def compiled(regexp: str) -> re.Pattern[str]:
+def compile_regexp(regexp: str) -> re.Pattern[str]:
     """Raises BadInput for an invalid expression."""
     check_length(regexp, "regexp", MAX_REGEXP)
     try:
@@ -64,12 +64,12 @@ def compiled(regexp: str) -> re.Pattern[str]:
 
 
 def _matching_rows(path: Path, regexp: str, rows: Rows) -> Rows:
-    search = compiled(regexp).search
+    search = compile_regexp(regexp).search
     with DocumentTable(path) as table:
         return rows[[bool(search(code) or search(name)) for name, code in table.codes(rows.tolist())]]
 
 
 def _matched_texts(regexp: str, codes: Sequence[str]) -> list[list[str]]:
-    finditer = compiled(regexp).finditer
+    finditer = compile_regexp(regexp).finditer
     found = [dict.fromkeys(match[0][:TEXT] for match in finditer(code) if match[0].strip()) for code in codes]
     return [list(texts)[:TEXTS] for texts in found]

@@ -12,7 +12,7 @@ import numpy as np
 
 from ncs.errors import BadInput, SourceError, check_k
 from ncs.extract import extract, readers
-from ncs.extract.languages import installed
+from ncs.extract.languages import is_installed
 from ncs.extract.text_files import language_called
 from ncs.files import read_regular
 from ncs.messages import NO_CODE, NO_PLACE
@@ -119,7 +119,7 @@ def similar(
         if not document.code:
             raise BadInput(NO_CODE)
         elsewhere = without(document, function)
-        if elsewhere is None or not installed(elsewhere.language):
+        if elsewhere is None or not is_installed(elsewhere.language):
             continue
         located = at_matching_location(elsewhere, passes)
         if passes is None or passes(located.repository, located.path):

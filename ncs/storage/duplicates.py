@@ -68,8 +68,8 @@ class NearDuplicates:
         """Cluster documents by their words; rows of different kinds are never in one cluster."""
         clusters = np.full(len(words), ALONE, np.int32)
         word_hashes = _hash_words(words.vocabulary)
-        names = mixed(_names(words, word_hashes) ^ kinds.astype(np.uint64))
-        rows = _comparable(words, names)
+        names = splitmix64(_names(words, word_hashes) ^ kinds.astype(np.uint64))
+        rows = _comparable_rows(words, names)
         pairs = _candidates(words, word_hashes, rows, names[rows])
         pairs = pairs[similarities(words, pairs) >= MIN_SIMILARITY]
         _stars(words, pairs, clusters)
@@ -176,12 +176,12 @@ def band_keys(hashes: NDArray[np.uint32], seeds: Hashes, width: int) -> Hashes:
     for band in range(len(keys)):
         key = seeds
         for column in hashes[:, band * width : (band + 1) * width].T:
-            key = mixed(key ^ column.astype(np.uint64))
+            key = splitmix64(key ^ column.astype(np.uint64))
         keys[band] = key
     return keys
 
 
-def mixed(values: Hashes) -> Hashes:
+def splitmix64(values: Hashes) -> Hashes:
     """Hashes of values by splitmix64; the first addition keeps 0 from staying 0."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -202,11 +202,11 @@ def _names(words: WordTable, word_hashes: Hashes) -> Hashes:
     owners = np.repeat(np.arange(len(words)), np.diff(offsets))
     places = places_in_runs(owners).astype(np.uint64)
     names = np.zeros(len(words), np.uint64)
-    np.add.at(names, owners, mixed(mixed(word_hashes[ids] + np.uint64(1)) + places))
+    np.add.at(names, owners, splitmix64(splitmix64(word_hashes[ids] + np.uint64(1)) + places))
     return names
 
 
-def _comparable(words: WordTable, names: Hashes) -> Rows:
+def _comparable_rows(words: WordTable, names: Hashes) -> Rows:
     """The rows with at least MIN_WORDS words and a name that another such row has."""
     columns = [FIELDS.index(field) for field in CODE]
     sizes = np.diff(words.offsets).reshape(-1, len(FIELDS))[:, columns].sum(axis=1)
@@ -236,7 +236,7 @@ def _candidates(words: WordTable, word_hashes: Hashes, rows: Rows, names: Hashes
         ids, offsets = words.select_rows(CODE, rows[here])
         elements = _elements(ids, np.diff(offsets))
         word, nth = elements & np.uint64(0xFFFFFFFF), (elements >> np.uint64(32)) & np.uint64(4095)
-        hashes = smallest_hashes(mixed(word_hashes[word.astype(np.int64)] ^ nth), offsets[:-1], BANDS * WIDTH)
+        hashes = smallest_hashes(splitmix64(word_hashes[word.astype(np.int64)] ^ nth), offsets[:-1], BANDS * WIDTH)
         bands[:, here] = band_keys(hashes, names[here], WIDTH)
     pairs = np.zeros(0, np.int64)  # both positions as one sortable number
     for keys in bands:

@@ -233,7 +233,7 @@ def test_files_without_their_grammar_are_counted_and_noted_with_the_command(
 ) -> None:
     rust = "/// Hides it.\npub fn hide(view: &View) -> bool {\n    view.close()\n}\n"
     sources = write(tmp_path / "sources", {"a.rs": rust, "b.zig": "fn show() void { hide(); }\n"})
-    monkeypatch.setattr(readers, "installed", lambda language: language not in ("rust", "zig"))
+    monkeypatch.setattr(readers, "is_installed", lambda language: language not in ("rust", "zig"))
     install = "pip install 'neural-code-search[languages]'"
     with pytest.raises(BadInput, match=r"1 rust without a grammar, 1 zig .*; files \(1 of rust, 1 of zig\) were left"):
         Index.build(sources, tmp_path / "none", config=BuildConfig(texts=False), workers=1)

@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 from ncs.extract import LANGUAGES, Extraction, extract_files
-from ncs.extract.languages import installed
+from ncs.extract.languages import is_installed
 from ncs.extract.readers import readable
 from ncs.extract.text_files import TEXT_KINDS
 from ncs.sources import SourceFile
@@ -71,7 +71,7 @@ _FUNCTION = ("function f() { x = ", "; }")
 @cache
 def names() -> dict[str, str]:
     """Language, text kind or sort of file -> a file name that is read so."""
-    files = {name: f"a{language.extensions[0]}" for name, language in LANGUAGES.items() if installed(name)}
+    files = {name: f"a{language.extensions[0]}" for name, language in LANGUAGES.items() if is_installed(name)}
     files |= {
         kind.name: f"a{kind.files[0]}" if kind.files[0].startswith(".") else kind.files[0]
         for kind in TEXT_KINDS.values()

@@ -24,7 +24,7 @@ from ncs.config import BuildConfig
 from ncs.errors import BadInput, NcsError, SourceError
 from ncs.extract.readers import skip_reason
 from ncs.index import Index
-from ncs.scale.dask import LOCAL, Tasks, connected, ingest_on_cluster, job_settings
+from ncs.scale.dask import LOCAL, Tasks, connect, ingest_on_cluster, job_settings
 from ncs.scale.dask_worker import Part, run
 from ncs.sources import Skipped
 from ncs.storage.documents import NAME, DocumentTable
@@ -204,7 +204,7 @@ def test_workers_killed_at_a_job_change_nothing(cluster: Cluster, tmp_path: Path
 
 def at_work(cluster: Cluster) -> subprocess.Popen[bytes]:
     """The worker that has a job; waits for it."""
-    with connected(cluster.address) as client:
+    with connect(cluster.address) as client:
         while True:
             busy = [worker for worker, keys in client.processing().items() if keys]
             pids: dict[str, int] = {}
@@ -239,7 +239,7 @@ def test_a_repository_that_needs_more_memory_than_two_workers_have_is_left_out_a
 def test_a_job_that_failed_on_one_worker_is_done_by_another(tmp_path: Path) -> None:
     with running(0) as small:
         small.start_worker(memory="120MB")
-        with connected(small.address) as client:
+        with connect(small.address) as client:
             tasks = Tasks(client, job_settings(request(), []), 4 * LONG)
             tasks.submit(Part(str(too_large(tmp_path / "large")), (0,)))
             until(lambda: any(client.processing().values()))
@@ -268,7 +268,7 @@ def test_addresses_of_a_list_and_of_a_folder_are_read_by_the_workers(cluster: Cl
 
 
 def test_where_no_scheduler_answers_one_line_says_how_to_start_one() -> None:
-    with pytest.raises(NcsError, match="start one with: dask scheduler"), connected("tcp://127.0.0.1:9", patience=1):
+    with pytest.raises(NcsError, match="start one with: dask scheduler"), connect("tcp://127.0.0.1:9", patience=1):
         pass
 
 

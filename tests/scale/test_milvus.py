@@ -19,7 +19,7 @@ from ncs.config import BuildConfig
 from ncs.errors import BadInput, IndexBusy, IndexNotFound, IndexVersion, StoreLost
 from ncs.index import Index
 from ncs.scale import milvus as store
-from ncs.scale.milvus import MilvusIndex, Publication, Target, connected, key_range
+from ncs.scale.milvus import MilvusIndex, Publication, Target, connect, key_range
 from ncs.storage.commit import open_writer
 from tests import gitrepo
 from tests.command import ncs
@@ -90,7 +90,7 @@ class Stored:
         (self.collection,) = self.collections()
 
     def collections(self) -> list[str]:
-        with connected(self.target) as client:
+        with connect(self.target) as client:
             return [name for name in client.list_collections() if name.startswith(f"{self.target.name}_3_")]
 
     def update(self, **options: bool) -> int:
@@ -101,7 +101,7 @@ class Stored:
 
     def ids(self) -> list[str]:
         """What the collection holds of the segments of the index, by ids."""
-        with connected(self.target) as client, Index.load(self.folder) as index:
+        with connect(self.target) as client, Index.load(self.folder) as index:
             ranges = " or ".join(key_range(segment.name) for segment in index.snapshot.segments)
             documents = client.query(self.collection, filter=ranges, output_fields=["id"], limit=10_000)
             return sorted(each["id"] for each in documents)
@@ -134,7 +134,7 @@ def test_hits_and_explanations_equal_those_of_the_folder_also_where_it_answers_a
             expected, explanation = (index.results(text, explain=True).explanation for index in (ours, theirs))
             assert expected is not None
             assert explanation == expected
-    with connected(stored.target) as client:
+    with connect(stored.target) as client:
         expression = 'language == "java" and repository == "r3" and path == "A.java" and kind == "method"'
         (method,) = client.query(stored.collection, filter=expression, output_fields=["id", "payload"])
         assert (method["id"], method["payload"]["lines"]) == ("r3/A.java:1", [1, 1])
@@ -169,7 +169,7 @@ def test_a_reader_keeps_its_snapshot_when_the_index_is_built_again_and_its_segme
         assert [before.search(text) for text in QUERIES] == expected
     stored.update(compact=True)
     stored.check()
-    with connected(stored.target) as client:
+    with connect(stored.target) as client:
         count = client.query(stored.collection, filter="key >= 0", output_fields=["count(*)"])
         assert count[0]["count(*)"] == 2 * (stored.sent + 1)
 

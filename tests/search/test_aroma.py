@@ -7,7 +7,7 @@ import random
 import pytest
 
 from ncs.errors import BadInput
-from ncs.extract.languages import LANGUAGES, installed
+from ncs.extract.languages import LANGUAGES, is_installed
 from ncs.search.aroma import features, similarity
 
 
@@ -115,7 +115,7 @@ def test_garbage_has_fewer_features_than_code_and_raises_nothing() -> None:
     prose = "You should never do this because it is wrong, as @someone said: see the docs (or ask) & good luck!"
     assert sum(features(prose, "java").values()) < 2 * len(prose.split())  # code has five a word
     noise = random.Random(0).randbytes(1000)
-    for language in (language for language in LANGUAGES if installed(language)):
+    for language in (language for language in LANGUAGES if is_installed(language)):
         for code in (noise, noise[:10], b"a = b.c(d, 'e')\n", bytes(range(256))):
             features(code, language)
     assert features(b"", "java") == features(b"\0", "java") == {}
@@ -158,7 +158,7 @@ LOCALS = {
 }
 
 
-@pytest.mark.parametrize("language", sorted(language for language in LOCALS if installed(language)))
+@pytest.mark.parametrize("language", sorted(language for language in LOCALS if is_installed(language)))
 def test_every_language_tells_locals_and_parameters_from_other_names(language: str) -> None:
     found = features(LOCALS[language], language)
     assert found[("#VAR",)] == 4
