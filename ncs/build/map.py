@@ -135,10 +135,10 @@ def project(vectors: Matrix, seed: int) -> NDArray[np.uint16]:
     components = min(COMPONENTS, dim, n - 1)
     reduced = PCA(components, svd_solver="covariance_eigh").fit_transform(vectors.astype(np.float64))
     points = tsne(perplexity=min(PERPLEXITY, (n - 1) / 3), n_jobs=1, random_state=seed).fit(reduced)
-    return _scaled(np.asarray(points))
+    return _scale(np.asarray(points))
 
 
-def _scaled(points: NDArray[np.float64]) -> NDArray[np.uint16]:
+def _scale(points: NDArray[np.float64]) -> NDArray[np.uint16]:
     """Points scaled to 0..SIDE by one factor for both axes, centered."""
     low, high = points.min(axis=0), points.max(axis=0)
     middle, scale = (low + high) / 2, max(float((high - low).max()), 1e-9)

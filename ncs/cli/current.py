@@ -60,7 +60,7 @@ def _folder(index: Path | None, *, build: bool, quiet: bool) -> Path:
         root = work_tree(Path.cwd())
     except IndexNotFound as error:
         root = work_tree(Path.cwd())
-        if not (build or _agreed(f"no index here; build one for {root} (y/N)? ")):
+        if not (build or _confirm(f"no index here; build one for {root} (y/N)? ")):
             raise IndexNotFound(f"{error}, or with the query: ncs query --build") from None
         folder = root / DEFAULT_NAME
     from ncs.index import Index
@@ -72,7 +72,7 @@ def _folder(index: Path | None, *, build: bool, quiet: bool) -> Path:
     return folder
 
 
-def _agreed(question: str) -> bool:
+def _confirm(question: str) -> bool:
     """Whether the user at the terminal answers yes."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False

@@ -117,7 +117,7 @@ def name_in(index: Index, name: str) -> str:
 def _print_references(answer: Answer, snapshot: Snapshot, *, colored: bool, lines: bool) -> None:
     """The uses by group; each function, and below it the lines with the name."""
     answer = with_files(answer, snapshot, "references")
-    write = _colored(snapshot, answer["spelled"]) if colored else _plain
+    write = _colored_printer(snapshot, answer["spelled"]) if colored else _plain
     for number, (group, hits) in enumerate(groupby(answer["references"], itemgetter("group"))):
         write("\n" * (number > 0) + group, None, "")
         for hit in hits:
@@ -131,7 +131,7 @@ def _plain(start: str, hit: Mapping[str, Any] | None, text: str) -> None:
     show_text(f"{start}{text}")
 
 
-def _colored(snapshot: Snapshot, names: Sequence[str]) -> Callable[[str, Mapping[str, Any] | None, str], None]:
+def _colored_printer(snapshot: Snapshot, names: Sequence[str]) -> Callable[[str, Mapping[str, Any] | None, str], None]:
     """Prints on a terminal: places as links, names marked, at its width."""
     from rich.style import Style
     from rich.text import Text

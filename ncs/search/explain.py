@@ -282,7 +282,7 @@ def query_lines(answer: Mapping[str, Any], width: int) -> list[str]:
         few = "y" if gates["repositories"] == 1 else "ies"
         parts.append(f"candidates: {gates['candidates']} of {gates['repositories']} repositor{few}")
         parts.append(f"gates: consensus {gates['consensus']:.2f}, file {gates['inside']:.2f}")
-    return _wrapped("; ".join(parts), width, "", "  ")
+    return _wrap("; ".join(parts), width, "", "  ")
 
 
 def reasons_lines(explanation: Mapping[str, Any], width: int, indent: int = 4) -> list[str]:
@@ -293,7 +293,7 @@ def reasons_lines(explanation: Mapping[str, Any], width: int, indent: int = 4) -
         sum_of = " + ".join(f"{name} {share:.4f}" for name, share in explanation["shares"].items() if share)
         halved = [f"{name} {factor:.2f}" for name, factor in explanation["factors"].items() if factor != 1]
         after = f" (after {' x '.join(halved)})" if halved else ""
-        lines += _wrapped(f"{round(explanation['score'], 6):.4f} = {sum_of}{after}", width, margin, margin + "  ")
+        lines += _wrap(f"{round(explanation['score'], 6):.4f} = {sum_of}{after}", width, margin, margin + "  ")
     lines += [margin + line for line in _words(explanation["words"], width - indent)]
     causes = []
     if names := explanation["names"]:
@@ -312,7 +312,7 @@ def reasons_lines(explanation: Mapping[str, Any], width: int, indent: int = 4) -
         causes.append(f"it is about {said}")
     if explanation["title"]:
         causes.append(f"file name matches {', '.join(explanation['title'])}: {explanation['title_share']:.4f}")
-    return lines + [line for cause in causes for line in _wrapped(cause, width, margin, margin + "  ")]
+    return lines + [line for cause in causes for line in _wrap(cause, width, margin, margin + "  ")]
 
 
 def _words(words: Sequence[Mapping[str, Any]], width: int) -> list[str]:
@@ -338,9 +338,9 @@ def _words(words: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     for row, each in zip(rows, words, strict=True):
         fields, line = ", ".join(each["fields"]), _row(row, columns)
         if beside and fields:
-            lines += _wrapped(fields, width, f"{line}  ", " " * (columns_of(line) + 2))
+            lines += _wrap(fields, width, f"{line}  ", " " * (columns_of(line) + 2))
         else:
-            lines += [line, *(_wrapped(f"in {fields}", width, "  ", "     ") if fields else [])]
+            lines += [line, *(_wrap(f"in {fields}", width, "  ", "     ") if fields else [])]
     return [line.rstrip() for line in lines]
 
 
@@ -361,7 +361,7 @@ def _row(texts: Sequence[str], columns: Sequence[int]) -> str:
     return "  ".join([*words, *map(str.rjust, texts[2:], columns[2:])])
 
 
-def _wrapped(text: str, width: int, first: str, rest: str) -> list[str]:
+def _wrap(text: str, width: int, first: str, rest: str) -> list[str]:
     """Lines of at most `width` columns; textwrap counts characters, so wide ones are followed by a filler."""
     wide = {character for character in text + first + rest if columns_of(character) == 2}
     filled = {ord(character): character + _FILLER for character in wide}

@@ -119,22 +119,22 @@ class Locator:
             code = both(code, ~roles.sections)
         code = np.ones(len(self._files), np.bool_) if code is None else code
         product = code & ~self._tests
-        of_report = np.where(product, self._by_words(report.text), 0.0)
+        of_report = np.where(product, self._row_bm25(report.text), 0.0)
         of_title = np.zeros(len(code))
         if report.title:
             ranking = self._ranker.rank(report.title, DEPTH, allowed=code)
             of_title[ranking.rows] = ranking.scores
         frames = self._named.rows_of(report.trace, self._facts.definitions)
-        defined, used = self._defined(report, product), self._used(report, product)
+        defined, used = self._defining_rows(report, product), self._using_rows(report, product)
         values = {
             "title": self._gather(of_title),
             "report": self._gather(of_report),
             "words": self._file_bm25(report.title, product),
-            "names": self._of_names(defined, saturated=True),
-            "uses": self._of_names(used),
-            "path": self._spelled(report),
-            "called": self._called(report.title),
-            "trace": self._in_trace(frames[code[frames]]),
+            "names": self._name_scores(defined, saturated=True),
+            "uses": self._name_scores(used),
+            "path": self._path_scores(report),
+            "called": self._title_in_path(report.title),
+            "trace": self._trace_scores(frames[code[frames]]),
         }
         signals = {name: WEIGHTS[name] * value for name, value in values.items()}
         total = sum(signals.values(), np.zeros(len(self.places)))
@@ -147,7 +147,7 @@ class Locator:
         signals["role"][here] = -np.where(role == TEST, TEST_PENALTY, np.where(role == SOURCE, 0.0, OTHER_PENALTY))
         total = total + signals["role"]
         best = here[np.lexsort((here, -total[here]))][:k]
-        own = _scaled(of_title) + _scaled(of_report)
+        own = _scale(of_title) + _scale(of_report)
         own[np.concatenate([frames, *(rows for rows, _ in defined.values())])] += 1
         shown = self._best_rows(best, total, own, code)
         return [
@@ -180,12 +180,12 @@ class Locator:
         here = [(weight, name) for name, (rows, weight) in names.items() if weight and file in self._files[rows]]
         return tuple(name for _, name in sorted(here, key=lambda pair: -pair[0])[:MAX_NAMES])
 
-    def _of_names(self, names: _Names, *, saturated: bool = False) -> Scores:
+    def _name_scores(self, names: _Names, *, saturated: bool = False) -> Scores:
         """The weights of the names by file, 0 to 1, [n_files]."""
         scores = np.zeros(len(self.places))
         for rows, weight in names.values():
             scores[distinct(self._files[rows])] += weight
-        return scores / (scores + NAMES_MIDPOINT) if saturated else _scaled(scores)
+        return scores / (scores + NAMES_MIDPOINT) if saturated else _scale(scores)
 
     def _gather(self, scores: Scores) -> Scores:
         """The discounted sums of each file's rows, divided by the best file's, [n_files]."""
@@ -194,9 +194,9 @@ class Locator:
         files = self._files[rows]
         place = places_in_runs(files)
         weights = np.where(place < FUNCTIONS, DECAY**place, 0.0)
-        return _scaled(np.bincount(files, scores[rows] * weights, minlength=len(self.places)).astype(np.float64))
+        return _scale(np.bincount(files, scores[rows] * weights, minlength=len(self.places)).astype(np.float64))
 
-    def _by_words(self, text: str) -> Scores:
+    def _row_bm25(self, text: str) -> Scores:
         """BM25 of every row, [n]."""
         counts = Counter(stem_all(content_words(tokenize(text))[:MAX_WORDS]))
         return self._postings.all_scores({stem: saturate(count) for stem, count in counts.items()})
@@ -212,9 +212,9 @@ class Locator:
             frequency = np.bincount(self._files[having[rows[having]]], minlength=len(lengths))
             df = int(np.count_nonzero(frequency))
             scores += math.log(1 + (n - df + 0.5) / (df + 0.5)) * frequency * (K1 + 1) / (frequency + norm)
-        return _scaled(scores)
+        return _scale(scores)
 
-    def _defined(self, report: Report, rows: Mask) -> _Names:
+    def _defining_rows(self, report: Report, rows: Mask) -> _Names:
         """Names of title and prose -> the rows that define them."""
         names: _Names = {}
         for name, weight in report.names.items():
@@ -227,7 +227,7 @@ class Locator:
                     names[name] = found, weight * float(fits.max()) / math.sqrt(files)
         return names
 
-    def _used(self, report: Report, rows: Mask) -> _Names:
+    def _using_rows(self, report: Report, rows: Mask) -> _Names:
         """Names of the report -> the rows that use them."""
         weights = dict.fromkeys(report.used, CODE_WEIGHT)
         weights |= {_parts(name)[-1]: weight for name, weight in report.names.items()}
@@ -242,7 +242,7 @@ class Locator:
                     names[name] = having, weight * math.log(n / files)
         return names
 
-    def _spelled(self, report: Report) -> Scores:
+    def _path_scores(self, report: Report) -> Scores:
         """1 for files whose path is in the report, .7 if only folder and file name agree, [n_files]."""
         scores = np.zeros(len(self.places))
         for parts in map(list, report.paths):
@@ -255,7 +255,7 @@ class Locator:
                     scores[number] = max(scores[number], 0.7)
         return scores
 
-    def _called(self, title: str) -> Scores:
+    def _title_in_path(self, title: str) -> Scores:
         """Sum of the normalized idf of the title's words in each path, [n_files]."""
         wanted = set(stem_all(content_words(tokenize(title))))
         held = Counter(stem for each in self._path_stems.values() for stem in each & wanted)
@@ -264,7 +264,7 @@ class Locator:
             scores[number] = sum(math.log(n / held[stem]) / math.log(n) for stem in sorted(stems & wanted))
         return scores
 
-    def _in_trace(self, frames: Rows) -> Scores:
+    def _trace_scores(self, frames: Rows) -> Scores:
         """1 / the place of each file among those of a trace, innermost first, [n_files]."""
         scores = np.zeros(len(self.places))
         for place, file in enumerate(dict.fromkeys(self._files[frames].tolist()), 1):
@@ -281,6 +281,6 @@ def _stems(path: str) -> set[str]:
     return set(stem_all(tokenize(path.rpartition(".")[0] or path)))
 
 
-def _scaled(scores: Scores) -> Scores:
+def _scale(scores: Scores) -> Scores:
     best = float(scores.max(initial=0))
     return scores / best if best > 0 else scores

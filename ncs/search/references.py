@@ -145,7 +145,7 @@ class NameSearch:
         if not re.search(r"\w", name) or "/" in text:
             raise BadInput(messages.NO_NAME.format(text=text))
         if path and place == (None, None):
-            defining = self._documents.locations(self._defining(name)[0].tolist())
+            defining = self._documents.locations(self._defining_rows(name)[0].tolist())
             files = list(dict.fromkeys(f"{each.repository}/{each.path}::{name}" for each in defining))[:MAX_SUGGESTIONS]
             raise BadInput(messages.NO_FILE.format(path=path, files=f": {', '.join(files)}" if files else ""))
         return Name(name, tuple(qualifiers), *place)
@@ -171,7 +171,8 @@ class NameSearch:
         Only the best kind of match counts: as spelled, else in another style, else (with `prefixes`) longer names.
         """
         check_k(k)
-        rows, match = self._defining(name.name, both(allowed, self._documents.mask(name.filters)), prefixes=prefixes)
+        passing = both(allowed, self._documents.mask(name.filters))
+        rows, match = self._defining_rows(name.name, passing, prefixes=prefixes)
         chosen = self._of_owner(rows, name)
         notes = []
         if len(rows) and not len(chosen):
@@ -187,7 +188,7 @@ class NameSearch:
         documents = (at_matching_location(each, passes) for each in self._documents.documents(best.tolist()))
         return Definitions([Definition(match, _declaration(each, name.name)) for each in documents], notes)
 
-    def _defining(self, name: str, allowed: Mask | None = None, *, prefixes: bool = False) -> tuple[Rows, str]:
+    def _defining_rows(self, name: str, allowed: Mask | None = None, *, prefixes: bool = False) -> tuple[Rows, str]:
         """The rows with the best match of a name, and that match, one of MATCHES; "" without any."""
         rows, weights = self._facts.definitions.match(Symbol(name), allowed=allowed)
         for match, least in zip(MATCHES, (EXACT, FOLDED, PREFIX), strict=True):
@@ -226,25 +227,25 @@ class NameSearch:
         file = ".".join((*name.qualifiers, name.name))
         if name.qualifiers and self._place(file) != (None, None):
             return messages.NO_NAME.format(text=file)
-        elsewhere, _ = self._defining(name.name)
+        elsewhere, _ = self._defining_rows(name.name)
         if len(elsewhere):
             where = self._where(elsewhere, name.name)
             return messages.LEFT_OUT.format(name=name.name, where=where)
         known = self._live(self._facts.uses.rows_with([name.name]), allowed)
-        if uses := len(known) + len(self._passed_on([name.name], known, known[:0], allowed)[0]):
+        if uses := len(known) + len(self._uses_as_value([name.name], known, known[:0], allowed)[0]):
             users = count(uses, "function uses", "functions use")
             return messages.ONLY_USED.format(name=name.name, users=users)
-        return self._unknown(name.name)
+        return self._unknown_note(name.name)
 
-    def _unknown(self, name: str) -> str:
+    def _unknown_note(self, name: str) -> str:
         """The note about a name without definition and use, with similar names."""
         documents = self._documents.documents(self._live(self._with_words(name))[:MAX_READ].tolist())
         if any(name_marks(document.code, [name]) for document in documents):
             return messages.ONLY_TEXT.format(name=name)
-        near = self._near(name) or self._own_names(self._defining(name, prefixes=True)[0])[:MAX_SUGGESTIONS]
-        return no_match(name, near)
+        longer, _ = self._defining_rows(name, prefixes=True)
+        return no_match(name, self._similar_names(name) or self._own_names(longer)[:MAX_SUGGESTIONS])
 
-    def _near(self, name: str) -> list[str]:
+    def _similar_names(self, name: str) -> list[str]:
         """At most MAX_SUGGESTIONS names of similar spelling, or equal up to case and underscores."""
         spellings: dict[str, list[str]] = {}
         for used in self._facts.uses.names:
@@ -253,10 +254,11 @@ class NameSearch:
         key = _plain(name)
         keys = [*([key] if key in known else []), *nearest_words(key, known)]
         rows_of = {key: self._facts.definitions.match(Symbol(key))[0][:1] for key in keys}
-        near = (each for key in keys for each in self._used(spellings.get(key, ())) or self._own_names(rows_of[key]))
+        names = (self._used_names(spellings.get(key, ())) or self._own_names(rows_of[key]) for key in keys)
+        near = (each for some in names for each in some)
         return list(islice(near, MAX_SUGGESTIONS))
 
-    def _used(self, names: Iterable[str]) -> list[str]:
+    def _used_names(self, names: Iterable[str]) -> list[str]:
         """The names that a live document uses."""
         return [name for name in names if len(self._live(self._facts.uses.rows_with([name])))]
 
@@ -277,13 +279,13 @@ class NameSearch:
         passes: the location filter; a document with copies is shown at its first location that passes.
         """
         check_k(k)
-        defining, _ = self._defining(name.name)
+        defining, _ = self._defining_rows(name.name)
         spelled = self._spellings(name.name, defining)
         rows = self._live(self._facts.uses.rows_with(spelled))
-        passed_on, unread = self._passed_on(spelled, rows, defining, allowed)
+        passed_on, unread = self._uses_as_value(spelled, rows, defining, allowed)
         rows = distinct(np.concatenate([rows, passed_on]))
         if not len(rows) and not len(defining):
-            return References([], 0, spelled, [self._unknown(name.name)])
+            return References([], 0, spelled, [self._unknown_note(name.name)])
         chosen = self._of_owner(self._live(defining, self._documents.mask(name.filters)), name)
         rows, notes = self._narrow(rows, name, chosen, defining)
         notes += unread
@@ -315,7 +317,7 @@ class NameSearch:
         rows = [self._postings.rows_with(stem) for stem in dict.fromkeys(stem_all(tokenize(name)))]
         return reduce(np.intersect1d, rows) if rows else np.zeros(0, np.int64)
 
-    def _passed_on(
+    def _uses_as_value(
         self, names: Sequence[str], known: Rows, defining: Rows, allowed: Mask | None
     ) -> tuple[Rows, list[str]]:
         """Further rows that use one of these names as a value, among the first MAX_READ candidates, and a note if more

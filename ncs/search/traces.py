@@ -119,7 +119,7 @@ class Files:
         with closing(Documents(self._snapshot)) as documents:
             for frame in trace.frames:
                 if frame.name:
-                    rows |= dict.fromkeys(_defining(frame.name, definitions))
+                    rows |= dict.fromkeys(_defining_rows(frame.name, definitions))
                     continue
                 named = self.by_name.get(frame.path[-1], ())
                 alike = {number: _alike(frame.path, *self.places[number]) for number in named}
@@ -132,7 +132,7 @@ class Files:
         return np.array(list(rows), np.int64)
 
 
-def _defining(name: Sequence[str], definitions: Definitions) -> list[int]:
+def _defining_rows(name: Sequence[str], definitions: Definitions) -> list[int]:
     """The definitions of a qualified name, all overloads; of a bare name only a single one."""
     *scopes, own = name
     if scopes and own.strip("<>") in ("ctor", "init"):

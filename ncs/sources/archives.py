@@ -99,7 +99,7 @@ def _members(repository: Repository, file: IO[bytes], filter: Filter) -> Iterato
                 archive.fp = file
                 members_in_order = _zip_members(archive, filter, allowed)
             else:
-                stream = ForwardStream(_decompressed(file, start), allowed)
+                stream = ForwardStream(_decompress(file, start), allowed)
                 members_in_order = _tar_members(stream, spool, filter)
             members = {member.path: member for member in members_in_order}
         except TooLarge as error:
@@ -204,7 +204,7 @@ class TooLarge(ValueError):
     """An archive holds more than the limits allow."""
 
 
-def _decompressed(file: IO[bytes], start: bytes) -> _Stream:
+def _decompress(file: IO[bytes], start: bytes) -> _Stream:
     """A file that starts so, decompressed: gzip, bzip2, xz, or as it is."""
     if start.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=file)

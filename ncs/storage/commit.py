@@ -152,7 +152,7 @@ def open_writer(folder: Path, *, needed_bytes: int = 0, anew: bool = False) -> I
     new_folders = [path for path in (folder, *folder.parents) if not path.exists()]
     with ExitStack() as stack:
         stack.callback(_remove_empty, new_folders)
-        with _unwritable(folder):
+        with _write_error(folder):
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(_write_lock(folder))
             for path in (folder, *(each.parent for each in new_folders)):
@@ -264,7 +264,7 @@ def _link(source: str, target: str) -> None:
 
 
 @contextmanager
-def _unwritable(folder: Path) -> Iterator[None]:
+def _write_error(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

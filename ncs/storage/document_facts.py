@@ -57,12 +57,12 @@ def write_facts(
     duplicates = NearDuplicates.of(words, roles.outline) if deduplicate else NearDuplicates.none(len(documents))
     duplicates.save(segment)
     uses.save(segment / USES)
-    DefinitionTable.of(_called(documents)).save(segment / DEFINITIONS)
-    if len((declared := DefinitionTable.of(_declared(documents))).rows):
+    DefinitionTable.of(_definitions(documents)).save(segment / DEFINITIONS)
+    if len((declared := DefinitionTable.of(_declarations(documents))).rows):
         declared.save(segment / DECLARED)
 
 
-def _called(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:
+def _definitions(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:
     """(row, name, innermost scope) of named documents, by ascending row of each name; top-level code, named like its
     file, only if nothing else has its name."""
     names, modules = set[str](), list[tuple[int, str]]()
@@ -75,7 +75,7 @@ def _called(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:
     yield from ((row, name, "") for row, name in modules if name not in names)
 
 
-def _declared(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:
+def _declarations(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:
     """(row, name, class) of the names that classes and top-level code declare."""
     rows = enumerate(documents.names())
     outlines = ((row, name if kind == "class" else "") for row, (name, _, kind) in rows if kind in OUTLINES)

@@ -61,23 +61,23 @@ class DenseRanker(Ranker):
 
     def prepare(self, statistics: Path | None = None) -> None:
         """Open the model and embed one text; raises NcsError."""
-        self._checked(self.model.embed(["open file"], "query"), 1)
+        self._check_vectors(self.model.embed(["open file"], "query"), 1)
 
     def fit(
         self, words: WordTable, embeddings: Embeddings | None, documents: DocumentTable, *, track: Track = silent
     ) -> None:
         """Embed every document; raises BadInput if the index keeps no code."""
-        batches = self._embedded(documents, track)
+        batches = self._embed_documents(documents, track)
         first = next(batches)
         kind = choose_kind("auto", len(documents))
         self._vectors = Vectors([VectorIndex.build(chain([first], batches), first.shape[1], kind=kind)])
 
-    def _embedded(self, documents: DocumentTable, track: Track) -> Iterator[Matrix]:
+    def _embed_documents(self, documents: DocumentTable, track: Track) -> Iterator[Matrix]:
         for batch in batches_with_code(documents, self.name, track):
             texts = [text_of(document) for document in batch]
-            yield self._checked(self.model.embed(texts, "document"), len(batch))
+            yield self._check_vectors(self.model.embed(texts, "document"), len(batch))
 
-    def _checked(self, vectors: Matrix, n: int) -> Matrix:
+    def _check_vectors(self, vectors: Matrix, n: int) -> Matrix:
         """Normalize vectors; raises NcsError for invalid ones."""
         if vectors.ndim != 2 or len(vectors) != n or not np.isfinite(vectors).all():
             raise NcsError(f"{self.config[self.needs]} gave no vectors of numbers, one a text; ask another model")
@@ -88,7 +88,7 @@ class DenseRanker(Ranker):
         check_k(k)
         if not text.strip():
             return []
-        query, vectors = self._checked(self.model.embed([text], "query"), 1)[0], self._vectors
+        query, vectors = self._check_vectors(self.model.embed([text], "query"), 1)[0], self._vectors
         if len(query) != vectors.dim:
             raise BadInput(
                 f"{self.config[self.needs]} now gives {len(query)} dimensions, the index has {vectors.dim};"

@@ -110,13 +110,13 @@ def change_settings(name: str, options: Sequence[str], *, remove: bool, dry: boo
         raise unknown("client", name, CLIENTS)
     entry, (base, file) = _entry(client, options), _place(client)
     path = base / file
-    snippet = _merged("", client, entry)
+    snippet = _merge("", client, entry)
     try:
         for each in (path, _backup(path)):
             _refuse_links(base, each)
         before, permissions = _read(path)
-        after = _merged(before, client, None if remove else entry)
-        is_own = _merged(before, client, None) == before or not _backup(path).exists()
+        after = _merge(before, client, None if remove else entry)
+        is_own = _merge(before, client, None) == before or not _backup(path).exists()
         keep = bool(before and after) and is_own  # a file with our entry must not replace a backup without it
         if not dry and after != before:
             _write(path, before if keep else "", after, permissions)
@@ -196,15 +196,15 @@ def _write(path: Path, backup: str, after: str, permissions: int) -> None:
         path.unlink()
 
 
-def _merged(text: str, client: Client, entry: Mapping[str, Any] | None) -> str:
+def _merge(text: str, client: Client, entry: Mapping[str, Any] | None) -> str:
     """Settings with our entry, without it for None; "" where nothing is left. ValueError for what is not understood."""
     kind = Path(client.file).suffix
     if kind == ".md":
-        return _merged_guide(text, remove=entry is None)
-    return (_merged_json if kind == ".json" else _merged_toml)(text, client.key, entry)
+        return _merge_guide(text, remove=entry is None)
+    return (_merge_json if kind == ".json" else _merge_toml)(text, client.key, entry)
 
 
-def _merged_guide(text: str, *, remove: bool) -> str:
+def _merge_guide(text: str, *, remove: bool) -> str:
     if remove and BEGIN not in text:
         return text
     if (text.count(BEGIN), text.count(END)) not in ((0, 0), (1, 1)) or text.find(BEGIN) > text.find(END):
@@ -215,7 +215,7 @@ def _merged_guide(text: str, *, remove: bool) -> str:
     return "".join(f"{part}\n" for part in ("\n\n".join(filter(None, parts)),) if part)
 
 
-def _merged_json(text: str, key: str, entry: Mapping[str, Any] | None) -> str:
+def _merge_json(text: str, key: str, entry: Mapping[str, Any] | None) -> str:
     """Changed as text, so that comments and layout stay; what comes out is read again and compared."""
     source = text if text.strip() else "{}\n"
     try:
@@ -225,7 +225,7 @@ def _merged_json(text: str, key: str, entry: Mapping[str, Any] | None) -> str:
     servers = settings.get(key, {}) if isinstance(settings, dict) else None
     if not isinstance(servers, dict):
         raise ValueError(f"its {key} is not an object")
-    if not _changed(servers, entry):
+    if not _change_entry(servers, entry):
         return text
     if entry is None:
         merged = jsonc.remove_member(source, key, SERVER)
@@ -236,10 +236,10 @@ def _merged_json(text: str, key: str, entry: Mapping[str, Any] | None) -> str:
     return merged
 
 
-def _merged_toml(text: str, key: str, entry: Mapping[str, Any] | None) -> str:
+def _merge_toml(text: str, key: str, entry: Mapping[str, Any] | None) -> str:
     """Tables are taken out and added as text, so that comments stay; what comes out is read again and compared."""
     servers, others = _toml(text, key)
-    if not _changed(servers, entry):
+    if not _change_entry(servers, entry):
         return text
     kept = []
     subtables = "" if entry else r"(\..*)?"
@@ -271,7 +271,7 @@ def _toml(text: str, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return servers, settings
 
 
-def _changed(servers: dict[str, Any], entry: Mapping[str, Any] | None) -> bool:
+def _change_entry(servers: dict[str, Any], entry: Mapping[str, Any] | None) -> bool:
     """Change our entry among servers; keys of it that are not ours stay. Returns whether anything changed.
 
     Raises ValueError where it is not ours: where it starts something else.

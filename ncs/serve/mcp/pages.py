@@ -242,9 +242,9 @@ def fill(
     room = limit - SPARE - _head_size(notes, data)
     if sum(row.size + row.size_of_code for row in rows) > room:
         rows = [row._replace(data=row.brief) for row in rows]
-    fitting, codes = _fitting(rows, room, int((1 - HEADERS) * room))
+    fitting, codes = _fit_rows(rows, room, int((1 - HEADERS) * room))
     if not any(codes):
-        fitting, codes = _fitting(rows, room, 0)
+        fitting, codes = _fit_rows(rows, room, 0)
     cursor = str(start + len(fitting)) if more or len(fitting) < len(rows) else None
     lines, hits = [f"note: {note}" for note in notes], []
     for row, code in zip(fitting, codes, strict=True):
@@ -291,7 +291,7 @@ def _head_size(notes: Sequence[str], data: Mapping[str, Any]) -> int:
     return max(sum(size(note) + len("note: \n") for note in notes), json_size({**data, "notes": notes}))
 
 
-def _fitting(rows: Sequence[Row], room: int, for_code: int) -> tuple[list[Row], list[list[Line]]]:
+def _fit_rows(rows: Sequence[Row], room: int, for_code: int) -> tuple[list[Row], list[list[Line]]]:
     """The first rows that fit, and the code of each. for_code: bytes that rows after the first leave for code."""
     fitting = [rows[0].cut_to(room)] if rows else []
     left = room - sum(row.size for row in fitting)

@@ -170,11 +170,11 @@ def serve_http(settings: Settings, port: int, token: str | None) -> None:
             stateless_http=True,  # nothing stays open or is kept for a client
         )
         say(f"ncs: MCP at http://{LOOPBACK}:{port}{PATH}")
-        run(_guarded(app, token), listening, grace=GRACE_SECONDS)
+        run(_guard(app, token), listening, grace=GRACE_SECONDS)
     say("ncs: stopped")
 
 
-def _guarded(app: ASGIApp, token: str | None) -> ASGIApp:
+def _guard(app: ASGIApp, token: str | None) -> ASGIApp:
     """An application behind the guards of `ncs serve`: hosts, origins, the token, and limits of what a client sends."""
     from ncs.serve.http.errors import HttpError
     from ncs.serve.http.security import Guard, read_body

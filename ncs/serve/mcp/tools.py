@@ -231,7 +231,7 @@ def _page(
 
 
 @contextmanager
-def _asking(
+def _open_project(
     project: Project, notes: dict[str, list[str]], errors: dict[str, BadInput], instead: str = ""
 ) -> Iterator[Index | None]:
     """The index of a project; its notes are added to the notes, what it refuses, such as another project's language, to
@@ -267,7 +267,7 @@ def search_code(projects: Sequence[Project], arguments: SearchCode) -> Page:
     data: dict[str, object] = {"ranker": DEFAULT_RANKER}
     errors = dict[str, BadInput]()
     for project in projects:
-        with _asking(project, notes, errors) as index:
+        with _open_project(project, notes, errors) as index:
             result = _search(project, index, arguments)
             notes[project.name] += result["notes"]
             unknown |= result["unknown_words"]
@@ -303,7 +303,7 @@ def locate(projects: Sequence[Project], arguments: Locate) -> Page:
     """The files to edit for a report, by their best functions, with reasons; of several projects the best first."""
     notes, hits, errors = dict[str, list[str]](), list[_Scored](), dict[str, BadInput]()
     for project in projects:
-        with _asking(project, notes, errors, "use search_code") as index:
+        with _open_project(project, notes, errors, "use search_code") as index:
             assert index is not None
             result = locate_in(index, arguments.report, arguments.needed, **_filters(project, index, arguments))
             notes[project.name] += result["notes"]
@@ -325,7 +325,7 @@ def find_similar(projects: Sequence[Project], arguments: FindSimilar) -> Page:
     name = shorten(arguments.place or "the code")
     notes, hits, errors = dict[str, list[str]](), list[_Scored](), dict[str, BadInput]()
     for project in projects:
-        with _asking(project, notes, errors, "use search_code") as index:
+        with _open_project(project, notes, errors, "use search_code") as index:
             assert index is not None
             function = function or _function_in(index, arguments)
             held, chosen = index.description, _filters(project, index, arguments)
@@ -355,7 +355,7 @@ def _function_at(projects: Sequence[Project], place: str) -> tuple[Project, Docu
     """The function at path:line, of the first project that has it; raises what `document_at` raises of the first."""
     errors = dict[str, BadInput]()
     for project in projects:
-        with _asking(project, {}, errors) as index:
+        with _open_project(project, {}, errors) as index:
             return project, document_at(project, index, place)
     raise next(iter(errors.values()))
 
@@ -390,8 +390,8 @@ def _meant(projects: Sequence[Project], place: str) -> tuple[list[tuple[Project,
         return [_function_at(projects, place)], []
     named, notes, errors = list[tuple[Project, Document]](), dict[str, list[str]](), dict[str, BadInput]()
     for project in projects:
-        with _asking(project, notes, errors) as index:
-            result = _scanned(project, place) if index is None else index.definitions(place, MAX_HITS)
+        with _open_project(project, notes, errors) as index:
+            result = _scan_definitions(project, place) if index is None else index.definitions(place, MAX_HITS)
             notes[project.name] += result.notes
             named += [(project, definition.document) for definition in result.found]
     shown = _check(notes, errors, projects)
@@ -414,7 +414,7 @@ def find_references(projects: Sequence[Project], arguments: FindReferences) -> P
     """What uses a name, one function per row, with the lines that have the name as its code."""
     notes, hits, errors = dict[str, list[str]](), list[_Scored](), dict[str, BadInput]()
     for project in projects:
-        with _asking(project, notes, errors, "use search_code") as index:
+        with _open_project(project, notes, errors, "use search_code") as index:
             assert index is not None
             chosen = _filters(project, index, arguments)
             result = references_to(index, arguments.name, arguments.needed, code=False, **chosen)
@@ -437,7 +437,7 @@ def find_definition(projects: Sequence[Project], arguments: FindDefinition) -> P
     """Where a name is defined: as spelled, in another style, or as the beginning of a name."""
     notes, hits, errors = dict[str, list[str]](), list[_Scored](), dict[str, BadInput]()
     for project in projects:
-        with _asking(project, notes, errors) as index:
+        with _open_project(project, notes, errors) as index:
             result = _definitions(project, index, arguments)
             notes[project.name] += [*(cautions(index) if index else []), *result.notes]
             for rank, (match, document) in enumerate(result.found):
@@ -452,11 +452,11 @@ def find_definition(projects: Sequence[Project], arguments: FindDefinition) -> P
 
 def _definitions(project: Project, index: Index | None, arguments: FindDefinition) -> Definitions:
     if index is None:
-        return _scanned(project, arguments.name)
+        return _scan_definitions(project, arguments.name)
     return index.definitions(arguments.name, arguments.needed, prefixes=True, **_filters(project, index, arguments))
 
 
-def _scanned(project: Project, name: str) -> Definitions:
+def _scan_definitions(project: Project, name: str) -> Definitions:
     """The definitions of a name by a scan of the files, where there is no index yet."""
     documents = [hit.document for hit in run_limited(scan, project.root, name, SCANNED)]
     own = (query_symbols(name) or [Symbol(name)])[-1].name
