@@ -385,17 +385,19 @@ class NameSearch:
                 return
 
     def _lines(self, document: Document, names: Sequence[str]) -> list[tuple[int, str]] | None:
-        """The lines of a document with one of the names; None if it only defines one. Without stored code they are read
-        from the source file, if that exists."""
+        """The lines of a document with one of the names; None if it only defines one, or another document has them.
+        Without stored code they are read from the source file, if that exists."""
         code, known = document.code, ("repository", "path", "start_line", "end_line")
         hit = {each: getattr(document, each) for each in known}
         if not code and document.kind not in OUTLINES and (source := self._locator.locate({**hit, "code": ""})):
             code = "\n".join(source.lines)
         texts = code.split("\n")
-        marks, defines = name_marks(code, names), document.name in names and document.kind not in NAMELESS
-        marked = set(marked_lines(code, _without_definition(code, marks) if defines else marks))
+        marks = name_marks(code, names)
+        if document.name in names and document.kind not in NAMELESS:
+            marks = _without_definition(code, marks)
+        marked = set(marked_lines(code, marks))
         found = [at for at, _ in _code_lines(document, texts) if at in marked]
-        if defines and code and not found:
+        if code and not found:
             return None
         return [(document.start_line + at, texts[at]) for at in found] if has_file_lines({**hit, "code": code}) else []
 

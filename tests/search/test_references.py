@@ -143,6 +143,13 @@ def test_the_second_name_of_a_function_expression_is_no_use(tmp_path: Path) -> N
         assert uses(index, "render") == [("same file", "app.show", [5])]
 
 
+def test_code_outside_functions_does_not_use_what_only_a_class_below_it_does(tmp_path: Path) -> None:
+    code = "from a import Reader\n\nstart(1)\n\n\nclass Child(Reader):\n    pass\n"
+    files = {"a.py": "class Reader:\n    pass\n", "b.py": code}
+    with Index.build(gitrepo.write(tmp_path, files), tmp_path / ".ncs", config=QUICK) as index:
+        assert uses(index, "Reader") == [("same folder", "Child", [6])]
+
+
 def test_a_class_does_not_use_itself_by_its_definition(index: Index) -> None:
     assert uses(index, "Reader") == [("same file", "Reader", [8]), ("same folder", "Child", [19])]
 
