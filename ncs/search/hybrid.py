@@ -132,7 +132,6 @@ class Settings:
     frame: float = 12.0
     role: float = signals.ROLE
     section: float = signals.SECTION
-    outline: float = signals.OUTLINE
     body: float = signals.BODY
     unfinished: float = signals.UNFINISHED
     saturation: float = signals.SATURATION
@@ -434,7 +433,6 @@ class HybridRanker(Ranker):
         factors = {
             "length": np.where(of_any_length, 1.0, signals.length_factors(lengths, inside, name)),
             "role": np.where(of_any_role, 1.0, signals.role_factors(roles, analysis.text, intent.words, role)),
-            "outline": np.where(outlines, 1 - (1 - settings.outline) * (1 - inside), 1.0),
             "body": signals.body_factors(thin & ~outlines, inside, directed, settings.body),
             "quality": signals.quality_factors(words, stems, rows, thin, settings.unfinished),
         }
@@ -474,7 +472,7 @@ class HybridRanker(Ranker):
         sections = self._score_signals(analysis, pool, np.zeros(0, np.int64), phrases, best, ranking.evidence)
         roles = self.open_parts.facts.file_roles.roles_of(np.array(sections.rows, np.int64))
         factor, ones = signals.section_factors(roles, words, self.settings.section), np.ones(len(roles))
-        sections = replace(sections, factors={**sections.factors, "role": ones, "outline": ones, "section": factor})
+        sections = replace(sections, factors={**sections.factors, "role": ones, "section": factor})
         code = replace(ranking, factors={**ranking.factors, "section": np.ones(len(ranking.rows))})
         return sections if not code.rows else code.joined(sections)
 
@@ -505,7 +503,7 @@ def of_kind(weights: Weights, settings: Settings, kind: Kind) -> tuple[Weights, 
         return weights, settings
     half = CODE_MEANING * weights.meaning
     plain = replace(weights, meaning=half, naming=0.0, consensus=0.0, title=0.0, neighbours=0.0, general=0.0)
-    return plain, replace(settings, spelling=0.0, role=1.0, outline=1.0, body=1.0, unfinished=1.0, saturation=1.0)
+    return plain, replace(settings, spelling=0.0, role=1.0, body=1.0, unfinished=1.0, saturation=1.0)
 
 
 def meaning_weight(documents: int) -> float:

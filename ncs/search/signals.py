@@ -340,7 +340,6 @@ def frame_scores(frames: Rows, rows: Rows) -> Scores:
 
 ROLE = 0.5
 """Factor of tests, examples and the like inside one project, where .3 and .7 are no better; half the loss over many."""
-OUTLINE = 0.5
 BODY, MAX_THIN = 0.7, 12
 """Factor, over many projects, of a thin body: one of at most MAX_THIN words, as of a getter. A limit of 6 words misses
 getters, one of 20 also takes answers."""
