@@ -40,6 +40,14 @@ def test_the_formula_holds_where_a_document_has_no_name_and_one_is_long(tmp_path
     assert [score for _, score in hits] == pytest.approx(filing, rel=1e-6)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_corpus_without_names_is_ranked_by_its_text(tmp_path: Path) -> None:
+    documents = [Document(f"x:{n}", "r", "x", n, n, "", "program", "", "", {}, f"word{n} file") for n in (1, 2)]
+    config = BuildConfig(deduplicate=False, embeddings="lsa", rankers=("two_field",))
+    with Index.of(documents, tmp_path / "index", config=config) as index:
+        assert [row for row, _ in index.ranker("two_field").search("word2", 2)] == [1]
+
+
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [

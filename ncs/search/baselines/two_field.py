@@ -104,7 +104,7 @@ class _Counts:
         lengths = np.array(list(self.lengths.values()), np.int64)  # [fields, documents]
         documents, df = np.count_nonzero(lengths, axis=1), np.bincount(ids, minlength=len(terms))
         idf = np.log1p((documents[field] - df + 0.5) / (df + 0.5))
-        rounded, mean = one_byte_lengths(lengths), lengths.sum(axis=1) / np.maximum(1, documents)
+        rounded, mean = one_byte_lengths(lengths), np.maximum(1, lengths.sum(axis=1)) / np.maximum(1, documents)
         saturation = k1 * (1 - b + b * rounded / mean[:, None])
         impacts = idf[ids] * tf / (tf + saturation[field[ids], rows])
         order = np.argsort(ids, kind="stable")  # rows ascend within a field, and a term is of one field
