@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
@@ -176,4 +176,4 @@ def _words(row: Row) -> dict[Field, Tokens]:
     words, fields = row.values["words"], get_args(Field)
     if not isinstance(words, Mapping) or not words.keys() <= set(fields):
         raise BadInput(f"{row.place}: 'words' must map fields ({', '.join(fields)}) to lists; correct that line")
-    return {cast(Field, name): tuple(cast(Sequence[str], spellings)) for name, spellings in words.items()}
+    return {cast(Field, name): Row(words, row.place).texts(name) for name in words}

@@ -24,7 +24,7 @@ class Row:
 
     def text(self, key: str, default: str | None = None) -> str:
         """The string under a key; BadInput where it is missing (and has no default) or not a string."""
-        value = self.values.get(key, default)
+        value = default if self.values.get(key) is None else self.values[key]
         if not isinstance(value, str):
             raise BadInput(f"{self.place}: {'no' if value is None else 'not a string in'} {key!r}; correct that line")
         return value
@@ -71,7 +71,7 @@ def parse_row(line: str | bytes, place: str) -> Row:
 def read_json(path: Path, remedy: str) -> Any:
     """The value of a JSON file; BadInput, with the remedy where it is missing, and where it is not JSON."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise BadInput(f"there is no {path}; {remedy}") from None
     except (ValueError, RecursionError) as error:
@@ -84,7 +84,9 @@ def read_lines(path: Path) -> Iterator[str]:
         yield from text_lines(path)
     except FileNotFoundError:
         raise BadInput(f"there is no {path}; check its name, or name the data folder with --data or NCS_DATA") from None
-    except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is not UTF-8 ({error.reason}); save it as UTF-8") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise BadInput(f"{path} is damaged ({error}); fetch the file again") from None
 
 

@@ -64,7 +64,8 @@ def read_regular(path: Path | str, limit: int, *, follow: bool = True) -> bytes:
 def text_lines(path: Path) -> Iterator[str]:
     """Lines of a file in UTF-8, gzip by its name; raises OSError (EFBIG) for endless ones, as of a gzip bomb."""
     left = max(LONGEST_LINE, RATIO * path.stat().st_size)
-    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+    code = "utf-8-sig"
+    with gzip.open(path, "rt", encoding=code) if path.suffix == ".gz" else path.open(encoding=code) as file:
         while line := file.readline(LONGEST_LINE):
             left -= len(line)
             if left < 0 or len(line) == LONGEST_LINE:

@@ -135,8 +135,8 @@ Readable = Iterator[tuple[str, Query]]
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(read_lines(path), 1):
-        if line.lstrip("\ufeff").strip():
-            yield f"{path}:{number}", line.lstrip("\ufeff")
+        if line.strip():
+            yield f"{path}:{number}", line
 
 
 def _read_lines(path: Path) -> Readable:

@@ -111,6 +111,16 @@ def test_a_wrong_line_of_a_file_is_reported_with_its_number(
         ("corpus.jsonl", '{"_id": "1", "text": "a"}\n{"_id": "1", "text": "b"}\n', "two documents have the id '1'"),
         ("corpus.jsonl", '{"_id": "1", "text": "a"}\n{"_id": oops}\n', r"corpus\.jsonl:2: not JSON"),
         ("corpus.jsonl", '{"_id": "1", "text": "", "metadata": {"words": {"title": []}}}\n', "'words' must map"),
+        (
+            "corpus.jsonl",
+            '{"_id": "1", "text": "", "metadata": {"words": {"name": [1]}}}\n',
+            "'name' is not a list of str",
+        ),
+        (
+            "corpus.jsonl",
+            '{"_id": "1", "text": "", "metadata": {"words": {"name": "a"}}}\n',
+            "'name' is not a list of str",
+        ),
         ("queries.jsonl", '{"_id": "q", "text": "a"}\n{"_id": "q", "text": "b"}\n', "two queries have the id 'q'"),
         ("queries.jsonl", '{"_id": "other", "text": "a"}\n', "judge 'q', which is not among the queries"),
         ("qrels/test.tsv", "q\t1\t1\nq\t1\t2\n", r"test\.tsv:2: '1' is judged twice"),
@@ -125,6 +135,26 @@ def test_a_wrong_beir_file_is_an_error_of_one_line(tmp_path: Path, name: str, te
     with pytest.raises(BadInput, match=message) as caught:
         list(read_beir(tmp_path).documents())
     assert "\n" not in str(caught.value)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line_and_null_is_no_title(tmp_path: Path) -> None:
+    document, query = '{"_id": "1", "title": null, "text": "a"}\n', '{"_id": "q", "text": "a"}\n'
+    files = {
+        "corpus.jsonl": document,
+        "queries.jsonl": query,
+        "qrels/test.tsv": "query-id\tcorpus-id\tscore\nq\t1\t1\n",
+    }
+    write(tmp_path, {name: f"\ufeff{text}" for name, text in files.items()})
+    corpus = read_beir(tmp_path)
+    assert (corpus.qrels, [each.code for each in corpus.documents()]) == ({"q": {"1": 1}}, ["a"])
+    (tmp_path / "qrels.gz").write_bytes(gzip.compress("\ufeffq 0 1 1\r\n".encode()))
+    assert read_qrels(tmp_path / "qrels.gz") == {"q": {"1": 1}}
+
+
+def test_a_file_in_another_encoding_is_to_be_saved_as_utf_8(tmp_path: Path) -> None:
+    (tmp_path / "qrels").write_bytes("q 0 caf\u00e9 1\n".encode("latin-1"))
+    with pytest.raises(BadInput, match=r"qrels is not UTF-8 \(.*\); save it as UTF-8$"):
+        read_qrels(tmp_path / "qrels")
 
 
 def test_a_truncated_gzip_file_is_reported_as_damaged(tmp_path: Path) -> None:
