@@ -29,7 +29,7 @@ from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.search.baselines.dense import DenseRanker, text_of
 from ncs.search.ncs import NcsRanker
-from ncs.search.rankers import DEFAULT_RANKER, Ranker, create_ranker, read_ranker
+from ncs.search.rankers import DEFAULT_RANKER, Ranker, create_ranker, of_type, read_ranker
 from ncs.types import Document, Qrels, Query, Run
 
 BASELINE = "bm25"
@@ -193,7 +193,7 @@ def configure(config: BuildConfig, changes: Mapping[str, object]) -> BuildConfig
         if name not in defaults:
             raise BadInput(f"no setting called {name!r}; choose one of: {', '.join(defaults)}")
         part, _, setting = name.rpartition(".")
-        values[part][setting] = _of_type(defaults[name], value, name)
+        values[part][setting] = of_type(defaults[name], value, name)
     fasttext, lsa = replace(config.fasttext, **values["fasttext"]), replace(config.lsa, **values["lsa"])
     return replace(config, fasttext=fasttext, lsa=lsa, **values[""])
 
@@ -202,15 +202,6 @@ def changed_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a result that differ from today's defaults, by dotted name."""
     defaults = flat(json.loads(json.dumps(asdict(BuildConfig()))))
     return {name: value for name, value in flat(config).items() if value != defaults.get(name)}
-
-
-def _of_type(default: object, value: object, name: str) -> object:
-    """The value in the type of the default; a default of None allows any."""
-    if isinstance(default, float) and type(value) is int:
-        return float(value)
-    if default is not None and type(value) is not type(default):
-        raise BadInput(f"{name} is {default!r} by default; {value!r} has another type")
-    return value
 
 
 def grid(alternatives: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:

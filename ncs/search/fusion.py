@@ -15,7 +15,7 @@ from ncs.storage.arrays import as_pairs, distinct, top_rows
 if TYPE_CHECKING:
     from ncs.types import Mask
 
-CONSTANT = 60  # Cormack, Clarke and Buettcher 2009
+CONSTANT = 60.0  # Cormack, Clarke and Buettcher 2009
 
 
 def fuse(

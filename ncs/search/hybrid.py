@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -174,7 +174,7 @@ class HybridRanker(Ranker):
     options: fields of Weights and Settings; a weight that is missing or None is that of the index.
     """
 
-    OPTIONS = tuple(each.name for each in (*fields(Weights), *fields(Settings)))
+    OPTIONS: ClassVar = {each.name: each.default for each in (*fields(Weights), *fields(Settings))}
     open_parts: Parts
     _snapshot: Snapshot
     _facts: DocumentFacts

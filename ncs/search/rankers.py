@@ -152,11 +152,22 @@ def _check_name(name: str) -> str:
 def _check_settings(name: str, kind: Any, config: Mapping[str, object]) -> None:
     from inspect import signature  # here to keep a query's cold start fast
 
-    settings = [each for each in signature(kind).parameters if each not in ("name", "options")]
-    settings += [each for each in getattr(kind, "OPTIONS", ()) if each not in settings]
-    for setting in config:
-        if setting not in settings:
-            raise unknown("setting", setting, settings, f" of {name}")
+    defaults = {each: it.default for each, it in signature(kind).parameters.items() if each not in ("name", "options")}
+    defaults |= getattr(kind, "OPTIONS", {})
+    for setting, value in config.items():
+        if setting not in defaults:
+            raise unknown("setting", setting, defaults, f" of {name}")
+        if isinstance(defaults[setting], (bool, int, float, str)) and value is not None:
+            of_type(defaults[setting], value, setting)
+
+
+def of_type(default: object, value: object, name: str) -> object:
+    """The value in the type of the default; a default of None allows any. BadInput for another type."""
+    if isinstance(default, float) and type(value) is int:
+        return float(value)
+    if default is not None and type(value) is not type(default):
+        raise BadInput(f"{name} is {default!r} by default; {value!r} has another type")
+    return value
 
 
 def load_ranker(name: str, snapshot: Snapshot, **config: object) -> Ranker:

@@ -105,6 +105,9 @@ def test_to_an_index_with_updates_only_rankers_that_follow_updates_are_added(tmp
         ("two_field:k2=1", "no setting 'k2' of two_field; choose from k1, b"),
         ("two_field:k1", "'k1' is no setting of a ranker; write two_field:key=value"),
         ("two_field:b=7", "BM25 needs"),
+        ("two_field:k1=high", "k1 is 1.2 by default; 'high' has another type"),
+        ("ncs_postrank:depth=2.5", "depth is 500 by default; 2.5 has another type"),
+        ("ncs_postrank:stop_words=no", "stop_words is False by default; 'no' has another type"),
         ("transformers:model=x,pooling=median", "no pooling 'median'; choose from"),
     ],
 )
