@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
+from ncs.errors import IndexDamaged
 from ncs.files import read_json
 from ncs.text.quotes import blank_openings, blank_quotes
 from ncs.text.stems import stem
@@ -122,7 +123,10 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         return BpeTokenizer(about["pieces"], about["merges"])
     if kind not in ("words", "stems"):
         raise ValueError(f"{folder / FILE} describes no known tokens")
-    return (StemTokenizer if kind == "stems" else WordTokenizer)(Vocabulary.load(folder))
+    try:
+        return (StemTokenizer if kind == "stems" else WordTokenizer)(Vocabulary.load(folder))
+    except IndexDamaged as error:
+        raise ValueError(str(error).partition(";")[0]) from error  # its remedy is an index's
 
 
 def source_words(code: str, language: str) -> list[str]:

@@ -177,6 +177,7 @@ def said(file: str, old: str, new: str) -> Callable[[Path], object]:
         rewritten("query/scores.npy", lambda scores: scores[:-1]),
         rewritten("translation/asked.npy", lambda weights: weights * np.float32("nan")),
         rewritten("translation/asked.npy", lambda weights: weights[:3]),
+        lambda folder: (folder / "code" / "vocabulary.txt").unlink(),
         said("translation/translation.json", '"half": 0.4', '"half": 0'),
         said("translation/translation.json", '"power": 3.0', '"power": NaN'),
         said("head.json", '"bag"', '"selfatt"'),
