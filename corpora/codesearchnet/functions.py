@@ -98,9 +98,9 @@ def corpus_files(folder: Path, language: str, partition: str = "", *, undocument
     return files
 
 
-def corpus_languages(folder: Path) -> list[str]:
-    """Languages that have functions in the folder of a corpus, unpacked or as the published archives."""
-    unpacked = {path.parent.parent.name for path in folder.glob("*/final/jsonl")}
+def corpus_languages(folder: Path, partition: str = "") -> list[str]:
+    """Languages with functions, of the partition, in the folder of a corpus; published archives may have all of it."""
+    unpacked = {path.relative_to(folder).parts[0] for path in folder.glob(f"*/final/jsonl/{partition}")}
     return sorted(unpacked | {path.stem for path in folder.glob("*.zip")})
 
 

@@ -30,10 +30,10 @@ def functions(
 ) -> Iterator[CodeFunction]:
     """The pairs of a corpus, each URL once; undocumented: the functions without documentation too.
 
-    Raises BadInput where a language, or its partition, is not there.
+    Raises BadInput where one of these languages, or the partition, is not there.
     """
     seen: set[bytes] = set()  # a digest takes a third of a URL's memory
-    for language in languages or corpus_languages(folder) or [""]:
+    for language in languages or corpus_languages(folder, partition) or ["*"]:
         for function in read_functions(corpus_files(folder, language, partition, undocumented=undocumented)):
             key = blake2b(function.url.encode("utf-8", "replace"), digest_size=16).digest()
             if key not in seen and partition in ("", function.partition):

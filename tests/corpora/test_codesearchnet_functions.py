@@ -66,6 +66,17 @@ def test_published_archives_give_pairs_that_ask_their_first_paragraph_by_partiti
         list(pairs(folder, ["ruby"]))
 
 
+def test_a_language_without_the_partition_is_passed_over_unless_it_is_named(tmp_path: Path) -> None:
+    for language, partition in ("go", "train"), ("java", "test"):
+        file = tmp_path / language / "final" / "jsonl" / partition / f"{language}_{partition}_0.jsonl.gz"
+        file.parent.mkdir(parents=True)
+        write_rows(file, [function(1, partition).row()])
+    assert [pair.split for pair in pairs(tmp_path, partition="test")] == ["test"]
+    for languages, partition, missing in (["go"], "test", "go"), ([], "valid", r"\*"):
+        with pytest.raises(BadInput, match=f"has no {missing}/final/jsonl/{partition}/"):
+            list(pairs(tmp_path, languages, partition))
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [
