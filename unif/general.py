@@ -1,6 +1,7 @@
 """Training of the general head (ncs.learn.general) from the repositories that `corpora/general.txt` lists.
 
 RUN/corpus/         functions and their documentation, in CodeSearchNet's shape (corpora.codesearchnet.pipeline)
+RUN/apart.json      a digest of what is kept apart and asked
 RUN/*.jsonl.gz      pairs of documentation and function, of two functions of one name, of guides, of written questions
 RUN/translation/    the training of its words (unif.translation), float32
 RUN/context/        the training of its encoder (unif.context)
@@ -11,10 +12,12 @@ Each step resumes where it stopped.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +30,7 @@ from corpora.guides import guide_pairs
 from corpora.jsonl import Row
 from corpora.pairs import Pair, write_pairs
 from ncs.errors import BadInput, SourceError
+from ncs.files import replace_file
 from ncs.learn.context_encoder import ContextEncoder
 from ncs.learn.general import GeneralHead
 from ncs.learn.heads import Head
@@ -65,17 +69,22 @@ def train(
     apart: functions kept for evaluation, (code, language): no pair may be like one. questions: written about
     functions of the repositories (`pairs.written_pairs`), each drawn WRITTEN_WEIGHT times per epoch.
     """
-    held_out, corpus = HeldOutFunctions(apart), out / "corpus"
+    apart, rows, corpus, kept = list(apart), list(questions), out / "corpus", out / "apart.json"
+    inputs = blake2b(json.dumps([apart, [dict(row.values) for row in rows]]).encode()).hexdigest()
+    if kept.is_file() and json.loads(kept.read_bytes()) != inputs:
+        raise BadInput(f"{out} was begun with other --apart or --questions; name another folder")
+    held_out = HeldOutFunctions(apart)
     make_corpus(repositories, corpus, Rules(), track=track)
+    replace_file(kept, json.dumps(inputs))
     own = {"pairs": pairs.pairs(corpus), "namesakes": pairs.namesakes([corpus]), "guides": _guides(repositories)}
-    rows = list(questions)
     own |= {"asked": pairs.written_pairs(corpus, rows)} if rows else {}
     for name, made in own.items():
         path = out / f"{name}.jsonl.gz"
         if path.is_file():
             continue
         if not write_pairs(track(held_out.without(made, Counter()), name, unit="pairs"), path) and name in REQUIRED:
-            path.unlink()
+            for each in (kept, *out.glob("*.jsonl.gz")):
+                each.unlink()
             raise BadInput(f"no pair is left of {REQUIRED[name]}; give others")
     own_files = [PairFile(out / f"{name}.jsonl.gz", WRITTEN_WEIGHT if name == "asked" else 1.0) for name in own]
     sources = replace(sources, files=[*own_files, *sources.files])

@@ -82,6 +82,10 @@ def test_the_recipe_makes_a_head_from_repositories_and_resumes(
     assert main([*command, *settings]) == 0
     assert {path.name: path.read_bytes() for path in (run / "general").iterdir()} == first
 
+    apart.write_text(f"{json.dumps({'code': written.text('code'), 'language': 'python'})}\n")
+    assert main([*command, *settings]) == 2
+    assert capsys.readouterr().err == f"ncs: {run} was begun with other --apart or --questions; name another folder\n"
+
     trained, counts = Head.load(run / "translation"), SparsePairs.load(run / "translation" / "pairs")
     assert trained.translation is not None
     head = GeneralHead.load(run / "general")
