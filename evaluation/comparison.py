@@ -65,7 +65,7 @@ def compare_results(
 
 def _label(text: str, system: str) -> str:
     stem = Path(text.partition(".json")[0]).name
-    return system if stem == system else f"{stem} {system}"
+    return system if stem in (system, Path(text).name) else f"{stem} {system}"  # a run has one system
 
 
 def _side(text: str, qrels: Path | None, measures: Sequence[str]) -> dict[str, Values]:

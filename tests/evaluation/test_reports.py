@@ -146,6 +146,7 @@ def test_systems_of_one_name_are_compared_with_each_other_and_named_ones_with_an
         ("one bm25", 0.0, 1.0), ("one ncs", 0.0, 1.0),
     ]  # fmt: skip
     (mixed,) = compare_results(f"{one}:ncs", str(folder / "bad.run"), qrels=folder / "qrels.txt")
+    assert (mixed.ours, mixed.theirs) == ("one ncs", "bad")
     assert mixed.comparison.difference == pytest.approx(5 / 8)
 
 
