@@ -104,7 +104,7 @@ def read_beir(folder: Path, *, language: str | None = None) -> Corpus:
 
     def source() -> Iterator[Document]:
         for row in read_rows(folder / "corpus.jsonl"):
-            yield _from_beir(row, language)
+            yield from_beir(row, language)
 
     return Corpus(folder.name, queries, qrels, source)
 
@@ -161,7 +161,8 @@ def _to_beir(document: Document) -> dict[str, object]:
     return {"_id": document.id, "title": title, "text": text, "metadata": {**metadata, "words": words}}
 
 
-def _from_beir(row: Row, language: str | None) -> Document:
+def from_beir(row: Row, language: str | None) -> Document:
+    """The document of a row of corpus.jsonl."""
     id, title, text = row.text("_id"), row.text("title", ""), row.text("text")
     values = row.values.get("metadata")
     metadata = Row(values if isinstance(values, Mapping) else {}, f"{row.place} metadata")

@@ -20,14 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from corpora.corpus import read_beir
-from corpora.jsonl import read_rows
+from corpora.corpus import from_beir, read_beir
+from corpora.jsonl import parse_row, read_rows
 from corpora.program import read_program
 from evaluation.experiments import fitted, read_system, run_experiment
 from ncs import __version__
 from ncs.config import BuildConfig
-from ncs.errors import BadInput, needing
+from ncs.errors import BadInput, needing, unknown
 from ncs.exit_status import main_program
+from ncs.extract import LANGUAGES
 from ncs.index import Index
 
 NOTHING = "(nothing found)"
@@ -38,7 +39,7 @@ class RankerModel:
     """A ranker in mteb's SearchProtocol: `index` builds an index over a task's corpus, `search` queries it.
 
     ranker: `ncs` or `ncs:centre=true`. Code is read in the language of the task (`java-Code`), all else as plain text,
-    titles as `corpora.corpus.read_beir` reads them.
+    titles and the rows of `local_task` as `corpora.corpus.read_beir` reads them.
     """
 
     def __init__(self, ranker: str) -> None:
@@ -64,7 +65,9 @@ class RankerModel:
         self.close()
         language = _language(task_metadata, hf_subset)
         documents = (
-            read_program(str(row["text"]), language, id=str(row["id"]), title=str(row.get("title") or ""))
+            from_beir(parse_row(row["beir"], row["id"]), language)
+            if "beir" in row
+            else read_program(str(row["text"]), language, id=str(row["id"]), title=str(row.get("title") or ""))
             for row in corpus
         )
         self._room = tempfile.TemporaryDirectory(prefix="ncs-mteb-")
@@ -135,7 +138,12 @@ def local_task(folder: Path, language: str = "") -> Any:
     mteb = _mteb()
     corpus = read_beir(folder)
     rows = [
-        {"id": row.text("_id"), "title": row.text("title", ""), "text": row.text("text")}
+        {
+            "id": row.text("_id"),
+            "title": row.text("title", ""),
+            "text": row.text("text"),
+            "beir": json.dumps(row.values),
+        }
         for row in read_rows(folder / "corpus.jsonl")
     ]
     queries = [{"id": query.id, "text": query.text} for query in corpus.queries]
@@ -192,6 +200,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--ranker", action="append", metavar="R", help="default: bm25; repeatable")
     parser.add_argument("--language", default="", help="of the code in it: java, python ...")
     options = parser.parse_args(arguments)
+    if options.language not in ("", *LANGUAGES):
+        raise unknown("language", options.language, LANGUAGES)
     logging.getLogger("mteb").setLevel(logging.ERROR)
     results = {ranker: run(options.folder, ranker, options.language) for ranker in options.ranker or ["bm25"]}
     sys.stdout.write(json.dumps(results, indent=1) + "\n")

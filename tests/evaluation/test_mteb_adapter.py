@@ -17,7 +17,7 @@ import pytest
 
 from corpora.corpus import write_beir
 from evaluation.experiments import System, run_experiment
-from evaluation.mteb_adapter import NOTHING, RankerModel
+from evaluation.mteb_adapter import NOTHING, RankerModel, main
 from tests.evaluation.small import FUNCTIONS, SMALL
 
 
@@ -44,6 +44,17 @@ def test_the_language_is_the_tasks_and_text_without_one_is_read_as_words(subset:
     with closing(indexed(texts, {"java": ["java-Code"], "text": ["eng-Latn"]}, subset)) as model:
         assert model._index is not None
         assert [document.name for document in model._index.documents.documents([0, 1])] == names
+
+
+def test_a_row_of_a_beir_folder_is_the_document_that_our_own_figure_is_of(capsys: pytest.CaptureFixture[str]) -> None:
+    values = {"_id": "a", "text": "def send_mail(to): pass", "metadata": {"language": "python"}}
+    row = {"id": "a", "title": "", "text": values["text"], "beir": json.dumps(values)}
+    with closing(RankerModel("bm25")) as model:
+        model.index([row], task_metadata=SimpleNamespace(eval_langs=["eng-Latn"]), hf_subset="default")
+        assert model._index is not None
+        assert [document.name for document in model._index.documents.documents([0])] == ["send_mail"]
+    assert main(["folder", "--language", "klingon"]) == 2
+    assert "mteb_adapter: no language 'klingon'; choose from java, python" in capsys.readouterr().err
 
 
 @pytest.mark.slow
