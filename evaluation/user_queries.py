@@ -56,7 +56,10 @@ def judge(index: Index, feedback: Sequence[Feedback], rankers: Sequence[str]) ->
     A hit is relevant where it is a relevant function, or names one among its copies and near copies.
     """
     if not feedback:
-        raise BadInput("no queries to judge by; write lines of a query, a tab, and its function")
+        raise BadInput(
+            "no queries to judge by; write lines of a query, a tab, and its function "
+            "(with --qrels: of a query id that they judge, a tab, and the query)"
+        )
     for name in rankers:
         index.ranker(name)  # a missing one is an error before any work
     reports: list[RankerReport] = []

@@ -97,7 +97,7 @@ def test_the_report_has_a_table_and_the_places_of_missed_functions() -> None:
 
 
 def test_no_query_and_an_unknown_function_are_errors(demo: Path, tmp_path: Path) -> None:
-    with Index.load(demo / ".ncs") as index, pytest.raises(BadInput, match="no queries to judge by"):
+    with Index.load(demo / ".ncs") as index, pytest.raises(BadInput, match=r"no queries to judge by.*with --qrels: of"):
         judge(index, [], ["bm25"])
     error = ncs_eval(demo, tmp_path / "q.tsv", "x\tNoSuch.function\n").stderr
     assert "line 1: this index has no function 'NoSuch.function'" in error
