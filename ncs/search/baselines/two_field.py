@@ -36,7 +36,7 @@ TEXT_FIELDS = ("name", "text")
 
 
 class TwoFieldRanker(Ranker):
-    """Husain et al. 2019, section 4.2: a `multi_match` over two fields whose scores are summed.
+    """Husain et al. 2019, section 4.2: two fields. Their scores are summed; the paper does not say how it joined them.
 
         score(q, d) = sum over fields f and tokens t of q:  idf_f(t) * tf / (tf + k1 * (1 - b + b * l_f(d) / mean l_f))
         idf_f(t) = log(1 + (N_f - df + .5) / (df + .5)),  N_f and the mean over the documents that have the field
