@@ -5,6 +5,7 @@ One pattern reads the frames of all languages:
     File "/usr/lib/python3/click/core.py", line 12, in main      at okio.GzipSource.read(GzipSource.kt:92)
     at next (/home/a/node_modules/express/lib/router.js:3:5)     /go/pkg/mod/cobra/command.go:12 +0x1d
     in C:\\src\\Serilog\\Core\\Logger.cs:line 12                    #0 /app/vendor/slim/Slim/App.php(12): run()
+    bin/deploy.sh: line 12: jq: command not found                in /app/vendor/slim/Slim/App.php on line 12
 
 Folders above a project differ, so a file of the index is the frame's if the last two parts of their paths are equal, or
 all of the shorter one; of several, the one with most equal parts is. A frame without file leads to the definition of
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 MAX_FRAMES, PER_LINE = 100, 3
 """Most frames read of a trace, innermost first, and of a line: a recursion has thousands."""
 _NO_PATH = r"""\s"'(),;=<>|"""
-_FRAME = re.compile(rf"""(?<![^{_NO_PATH}])([^{_NO_PATH}]{{1,300}}\.\w{{1,10}})(?:", line |:line |:|\()(\d{{1,7}})\b""")
+_LINE = r"""(?:"?,?(?: on)? line |: ?line |:|\()"""
+_FRAME = re.compile(rf"(?<![^{_NO_PATH}])([^{_NO_PATH}]{{1,300}}\.\w{{1,10}}){_LINE}(\d{{1,7}})\b")
 _NAMED = re.compile(r"\s*(?:at |#\d{1,4} +(?:0x[0-9a-f]{1,16} in )?)([\w.:+$`~<>]{3,300})(?:\[[\w, ]{1,100}\])? ?\(")
 _PACKAGE = re.compile(r"(?:^|[\s/])((?:\w{1,100}\.){1,30})[\w$]{1,200}\.[\w$<>]{1,200}\($")
 """Package, class and method before the file of a frame in Java; the package names the folders of the file."""

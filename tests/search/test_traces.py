@@ -128,6 +128,19 @@ def test_a_frame_has_its_own_line_where_that_is_in_its_function(index: Index, tr
     assert not any("line" in hit for hit in ask(index, read_trace(trace).message, 3, ranker="hybrid")["hits"])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lib/router.js: line 2: handle: command not found",  # a shell
+        "PHP Warning:  Undefined variable $req in /app/lib/router.js on line 2",
+        "handle died at lib/router.js line 2.",  # Perl
+        "Fatal error: Index out of range: file lib/router.js, line 2",  # Swift
+    ],
+)
+def test_a_line_that_is_named_in_words_is_a_frame(text: str) -> None:
+    assert [(frame.path[-2:], frame.line) for frame in read_trace(text).frames] == [(("lib", "router.js"), 2)]
+
+
 def test_a_line_that_begins_like_a_frame_and_names_nothing_is_none(index: Index) -> None:
     assert read_trace("opened twice\n  at ...(x)\n#1 :::(").frames == ()
     assert index.search("opened\n  at ...(x)", 1)
