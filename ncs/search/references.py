@@ -62,7 +62,8 @@ GROUPS = ("same file", "same folder", "same repository", "elsewhere")
 """Groups of uses by their distance to the nearest definition."""
 TESTS, DOCUMENTS, USES = "tests", "documents", "uses"
 """The groups of uses in tests and in prose, which come last, and of uses of an undefined name."""
-_SEPARATOR = re.compile(r"(?:::|->|[.#])(?=\w|~)")
+_SEPARATOR = re.compile(r"(?:::|->|[.#\\])(?=\w|~)|/\d{1,3}$")
+"""Between the parts of a name, and before the number of parameters in Elixir and Erlang."""
 _RECEIVER = re.compile(
     r"(?:^|(?<=::))(?:func |\S{0,99}/)?([\w.]{0,99})\((?:\w{1,80} )?\*?(\w{1,80})(?:\[[^]]{0,80}\])?\)[. ](?=\w)"
 )
@@ -142,7 +143,7 @@ class NameSearch:
         if declared:  # `Status DB::Write(int n)`
             *_, text = text.split() or [""]
         *qualifiers, name = [part for part in _SEPARATOR.split(text) if part] or [""]
-        if not re.search(r"\w", name) or "/" in text:
+        if not re.search(r"\w", name) or any("/" in part for part in (*qualifiers, name)):
             raise BadInput(messages.NO_NAME.format(text=text))
         if path and place == (None, None):
             defining = self._documents.locations(self._defining_rows(name)[0].tolist())

@@ -292,7 +292,7 @@ def test_an_unknown_name_is_one_sentence_with_names_of_nearly_its_spelling(index
     assert definitions_of(index, "zzyzx")["notes"] == ["no match for 'zzyzx'"]
 
 
-@pytest.mark.parametrize("name", ["", "::", "a/b", "()"])
+@pytest.mark.parametrize("name", ["", "::", "a/b", "a/b.c", "/1", "()"])
 def test_what_is_no_name_is_refused_with_its_remedy(index: Index, name: str) -> None:
     with pytest.raises(BadInput, match="is not a name in code; write NAME"):
         index.references(name)
@@ -321,6 +321,7 @@ def test_a_file_that_is_not_here_is_refused_with_those_that_define_the_name(
         "Reader.read", "Reader::read", "Reader#read", "Reader->read", "app.core.Reader.read", "(*Reader).read",
         "(Reader).read()", "core.(*Reader).read", "x.com/app/core.(*Reader[...]).read", "(r *Reader) read(x int) error",
         "func (r Reader) read()", "one/app/core.py::(*Reader).read", "public static int Reader::read(int n) {",
+        r"\Reader::read", r"core\Reader->read()", "Reader.read/1",
         "app/core.py::async def Reader.read(self)",
     ],
 )  # fmt: skip
