@@ -38,6 +38,8 @@ _COMMENT_SIGN = re.compile(
     r"|(?:(?<!\*)\*+\)|-?\}|#>|[=|]#|-->|\n=cut)\s*$",
     re.IGNORECASE,
 )  # those that clean_comment does not know
+_ANNOTATION = re.compile(r"[ \t]*@\w[\w.]*(?:\(.*\))?[ \t]*$")
+"""A line between a definition and the comment above it."""
 _NOT_LINE_END = re.compile(r"[^\n]")
 _STRING = r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
 _OBJECTIVE_C = re.compile(
@@ -99,8 +101,13 @@ _CLIKE = (
     r"^[ \t]*(?:(?:abstract|base|sealed|final|public|private|protected|export|static)\s+)*"
     r"(?:class|enum|mixin|interface|struct|union|trait|extension|contract|library|object)\s+(\w+)"
     r"|^[ \t]*(?!(?:return|else|new|throw|await|if|for|while|switch|case)\b)(?:[\w<>\[\],.?:*&]+[ \t]+)+(?:get[ \t]+)?"
-    r"(?:\w+(?:::|\.))*(~?\w+)[ \t]*\([^;\n]*(?:$|\{|=>)"
+    r"(?:\w+(?:::|\.))*(~?\w+)(?:<[^()\n]*>)?[ \t]*\([^;\n]*(?:$|\{|=>)"
 )
+_DART = (
+    r"^typedef[ \t]+(\w+)(?:<.*>)?[ \t]*=|^[ \t]*(?:[\w<>\[\],.?]+[ \t]+)*?[gs]et[ \t]+(\w+)[^;\n]*(?:$|\{|=>)"
+    r"|^(?:(?:abstract|base|final|interface|mixin|sealed)[ \t]+)*"
+    r"(?:class|enum|mixin|extension(?:[ \t]+type)?(?:[ \t]+const)?)[ \t]+(?!class\b)(\w+)|"
+) + _CLIKE
 _LISP = r"^\((?:\w+/)?def[\w*!-]*\s+\(?(?:\^\S+\s+)*([^\s()\[\]]+)"
 _KEY = r"^[ \t-]*[\"']?([A-Za-z_][\w./ -]*?)[\"']?\s*[:=]"
 _SECTION = r"^[ \t]*\[+([^\]\n]+)\]"
@@ -119,7 +126,7 @@ _CODE = (
     ("crystal", ".cr", "#", r"^\s*(?:private\s+|abstract\s+)*(?:def|class|module|struct|macro|enum)\s+([\w.:?!=]+)"),
     ("cython", ".pyx .pxd .pxi", "#", r"^\s*(?:class|(?:cp?def|def)(?:\s+\w[\w.\[\]*]*)*?)\s+(\w+)\s*[(:]"),
     ("d", ".d", _C, _CLIKE),
-    ("dart", ".dart", _C, _CLIKE),
+    ("dart", ".dart", _C, _DART),
     ("elisp", ".el", ";", _LISP),
     ("elm", ".elm", "-- {-", r"^(?:type(?: alias)?\s+)?([a-zA-Z]\w*)\s*(?::|=|(?:[a-z_]\w* )+=)"),
     ("erlang", ".erl .hrl .escript", "%", r"^([a-z]\w*)\("),
@@ -364,7 +371,7 @@ def _parts(file: _File) -> Iterator[_Part]:
     starts: dict[int, int] = {}  # first line -> line of the definition
     before, last, start = -MIN_DEFINITION, None, 0
     for number in () if file.kind.configuration else range(len(file.lines)):
-        if number - 1 not in file.comment_lines:
+        if number - 1 not in file.comment_lines and not _ANNOTATION.match(file.bare[number - 1]):
             start = number
         name = file.name(number)
         if name is not None and name != last and number - before >= MIN_DEFINITION:
@@ -449,7 +456,10 @@ def _document(part: _Part, file: _File) -> Document | None:
 def _words(part: _Part, file: _File) -> dict[Field, Tokens]:
     """The words in some lines, by field; a comment above the definition is its documentation."""
     words: dict[Field, list[str]] = {}
+    own = file.name(max(part.first, part.definition))
     for number in range(part.first, part.last + 1):
+        if number > part.definition >= 0 and (name := file.name(number)) not in (None, own):
+            words.setdefault("declared", []).append(name)  # a short definition below it
         for comment in file.comments.get(number, ()):
             field: Field = "doc" if number < part.definition else "comments"
             words.setdefault(field, []).append(clean_comment(_COMMENT_SIGN.sub("", comment) or " "))

@@ -23,6 +23,8 @@ LANGUAGE_SHARE = 0.9
 FILE = "languages.json"
 UNNAMED = frozenset({"initializer", "block", "section"})
 """Kinds of documents without a name of their own."""
+DECLARING = OUTLINES | {"definition"}
+"""Kinds of documents that may declare names."""
 BATCH = 5_000
 """Documents whose declarations are read at once."""
 
@@ -76,9 +78,9 @@ def _definitions(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:
 
 
 def _declarations(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:
-    """(row, name, class) of the names that classes and top-level code declare."""
+    """(row, name, class) of the names that these documents declare."""
     rows = enumerate(documents.names())
-    outlines = ((row, name if kind == "class" else "") for row, (name, _, kind) in rows if kind in OUTLINES)
+    outlines = ((row, name if kind == "class" else "") for row, (name, _, kind) in rows if kind in DECLARING)
     while some := list(islice(outlines, BATCH)):
         for (row, scope), names in zip(some, documents.declared([row for row, _ in some]), strict=True):
             yield from ((row, name, scope) for name in names if name != scope)

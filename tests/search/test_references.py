@@ -240,6 +240,13 @@ def test_what_code_outside_functions_declares_is_defined_at_its_line(tmp_path: P
         assert [hit.document.path for hit in index.search("MAX_SIZE", k=1)] == ["app/limits.py"]
 
 
+def test_short_definitions_that_stand_together_are_each_found_at_their_line(tmp_path: Path) -> None:
+    source = "let twice x = x + x\nlet thrice x = x + twice x\nlet four = thrice 1\n"
+    root = gitrepo.write(tmp_path / "src", {"a.fs": source, "b.py": "def b():\n    return 1\n"})
+    with Index.build(root, tmp_path / ".ncs", config=QUICK) as index:
+        assert [places(index, name) for name in ("twice", "thrice", "four")] == [["a.fs:1"], ["a.fs:2"], ["a.fs:3"]]
+
+
 def test_owners_and_copies_of_what_is_declared_are_told_apart(tmp_path: Path) -> None:
     below = "class Light:\n    RED = 1\n    Red = 2\n\n\nclass Color:\n    RED = 3\n\n\nclass Red:\n    pass\n"
     files = {
