@@ -199,6 +199,7 @@ _MACROS = (  # each starts with bytes that are found quickly; of two that overla
     re.compile(rb"\n[ \t]*" + _BEFORE + rb"(" + _MACRO + rb"(?:[ \t]+" + _MACRO + rb")*)(?=\s+[A-Za-z_~:#])"),
     re.compile(rb"if(?<!\wif)[ \t]+([A-Z][A-Z0-9_]*)(?=[ \t]*\()"),  # if CONSTEXPR (...)
     re.compile(rb"\n(" + _NAME + rb"\([^;{}]{0,300}\);)"),  # a call at the top level
+    re.compile(rb"\n[ \t]*(" + _NAME + rb"\([^(){};]{0,200}\))(?=\s*\};)"),  # the last member of a class
 )
 
 

@@ -6,6 +6,7 @@
 
 (class_definition name: (_) @class.name) @class
 (object_definition name: (_) @class.name) @class
+(package_object name: (_) @class.name) @class
 (trait_definition name: (_) @class.name) @class
 (enum_definition name: (_) @class.name) @class
 (given_definition name: (identifier) @class.name) @class

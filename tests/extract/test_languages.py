@@ -38,6 +38,12 @@ CONSTRUCTS = [
     ("cpp", "void f() {\n  if CONSTEXPR20 (a()) {\n  }\n}", "1-4 function f"),
     ("cpp", 'LIB_DECLARE(int, "");\nstatic A f(int n) { return n; }', "2-2 function f"),
     (
+        "cpp",
+        "namespace n {\nclass A : B {\n  LIB_DEF(B, A)\n};\nclass C : B {\n  LIB_DEF(B, C)\n  LIB_INIT(C)\n};"
+        "\nclass D : B {\n  LIB_INIT(D)\n  static D f() { return D(1); }\n};\n}",
+        "11-11 method n.D.f",
+    ),
+    (
         "csharp",
         "class A : B\n#if X\n  , C\n#endif\n{\n  void F()\n#if X\n  { g(); }\n#else\n  ;\n#endif\n}",
         "6-8 method A.F",
@@ -49,6 +55,7 @@ CONSTRUCTS = [
         "CREATE FUNCTION f() RETURNS void AS $$ return { } $$ LANGUAGE plv8;\nCREATE TABLE t (a int);",
         "1-1 function f; 2-2 table t",
     ),
+    ("scala", "package object a {\n  def f(n: Int) = n\n}", "2-2 method a.f"),
     ("swift", "extension A {\n    static func + (a: A, b: A) -> A { return a }\n}", "2-2 function A.+"),
     ("tsx", "@observer\nclass A extends B {\n  @action\n  f() { return <b />; }\n}", "3-4 method A.f"),
     ("typescript", "function f(a: string): void;\nfunction f(a: any) {\n  g(a);\n}", "1-4 function f"),
