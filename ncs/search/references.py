@@ -339,7 +339,8 @@ class NameSearch:
         words, rows = tokenize(name), self._with_words(name)
         ids, offsets = self._facts.words.select_rows(("identifiers",), rows)
         wanted = self._facts.words.vocabulary.ids_of(words)
-        alike = [ids[at : len(ids) - len(words) + 1 + at] == id for at, id in enumerate(wanted.tolist())]
+        starts = max(0, len(ids) - len(words) + 1)
+        alike = [ids[at : at + starts] == id for at, id in enumerate(wanted.tolist())]
         at = np.flatnonzero(np.logical_and.reduce(alike)) if alike else np.zeros(0, np.int64)
         return rows[distinct(np.searchsorted(offsets, at, side="right") - 1)]
 

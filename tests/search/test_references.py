@@ -358,3 +358,9 @@ def test_after_an_update_uses_are_those_of_the_new_files(tmp_path: Path) -> None
         assert "run" not in names
         assert "fresh" in names
         assert ("same folder", "run", [4]) in uses(updated, "helper")
+
+
+def test_a_name_of_more_words_than_the_functions_with_them_have_variables_is_found(tmp_path: Path) -> None:
+    source = "def fill(left, right):\n    return expressible_by_array_literal(left, right)\n"
+    with Index.build(gitrepo.write(tmp_path, {"a.py": source}), tmp_path / ".ncs", config=QUICK) as index:
+        assert uses(index, "expressible_by_array_literal") == [("uses", "fill", [2])]
