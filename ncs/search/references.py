@@ -72,6 +72,8 @@ _NAMED_TWICE = re.compile(r"\s*[=:]\s*(?:async\s+)?(?:function\s*\*?|class)\s*")
 """Between the two names of `app.render = function render() {}`."""
 _MARKS = " \t\r/*#-\"'"
 """Characters around the text of a comment."""
+_STATEMENT = re.compile(r"\b(?:extends|new|return|throw|val|when|yield)\b")
+"""Words that stand before calls, not before a declaration of a function."""
 _IMPORT = re.compile(r"\s*(?:from|import|use|using|#include)\b")
 
 
@@ -175,6 +177,8 @@ class NameSearch:
         passing = both(allowed, self._documents.mask(name.filters))
         rows, match = self._defining_rows(name.name, passing, prefixes=prefixes)
         chosen = self._of_owner(rows, name)
+        if bodiless := not len(chosen) and len(declaring := self._bodiless(name, allowed)) > 0:
+            rows, chosen, match = declaring, declaring, MATCHES[0]
         notes = []
         if len(rows) and not len(chosen):
             notes.append(messages.ELSEWHERE.format(name=name.name, owner=".".join(name.qualifiers)))
@@ -187,7 +191,7 @@ class NameSearch:
         best = self._bodies_first(chosen, name.name)[:k]
         passes = self._documents.location_filter(name.filters)
         documents = (at_matching_location(each, passes) for each in self._documents.documents(best.tolist()))
-        return Definitions([Definition(match, _declaration(each, name.name)) for each in documents], notes)
+        return Definitions([Definition(match, _declaration(each, name.name, bodiless)) for each in documents], notes)
 
     def _defining_rows(self, name: str, allowed: Mask | None = None, *, prefixes: bool = False) -> tuple[Rows, str]:
         """The rows with the best match of a name, and that match, one of MATCHES; "" without any."""
@@ -196,6 +200,19 @@ class NameSearch:
             if (weights >= least).any() and (prefixes or least != PREFIX):
                 return rows[weights >= least], match
         return rows[:0], ""
+
+    def _bodiless(self, name: Name, allowed: Mask | None) -> Rows:
+        """The types of the name's owner that declare a function of this name without a body, which is no document."""
+        rows = np.concatenate([self._facts.uses.rows_with([name.name]), self._with_variable(name.name)])
+        types = both(self._documents.mask(Filters(kind="class")), self._documents.mask(name.filters))
+        first = self._live(distinct(rows), both(types, allowed))[:MOST].tolist()
+        owners = [folded(each) for each in name.qualifiers]
+        places = self._documents.locations(first)
+        fitting = [
+            row for row, at in zip(first, places, strict=True) if not owners or _fit(at, owners, declares=True) == 2
+        ]
+        pairs = zip(fitting, self._documents.documents(fitting), strict=True)
+        return np.array([row for row, each in pairs if list(_signatures(each, name.name))], np.int64)
 
     def _of_owner(self, rows: Rows, name: Name) -> Rows:
         """The definitions whose scopes and folders fit the qualifiers best (`_fit`)."""
@@ -420,16 +437,24 @@ def _fit(location: Location, qualifiers: Sequence[str], *, declares: bool) -> in
     return 2 if scopes and folded(scopes[-1]) == qualifiers[-1] else 1
 
 
-def _declaration(document: Document, name: str) -> Document:
+def _signatures(document: Document, name: str) -> Iterator[int]:
+    """The lines of a type, from 0, that declare a function: with a type or keyword before its name or a type behind."""
+    own = rf"{re.escape(name)}\??[ \t]?(?:<[^()]{{0,100}}>)?\("
+    signature = re.compile(rf"[^=]{{0,300}}?[\w>\]?*&)](?<!->)[ \t]{{1,8}}{own}|[ \t]*{own}.*\)[ \t]*[:\w*\[(]")
+    lines = _code_lines(document, document.code.split("\n"))
+    return (number for number, line in lines if signature.match(line) and not _STATEMENT.search(line))
+
+
+def _declaration(document: Document, name: str, bodiless: bool) -> Document:
     """The lines of a class or of top-level code that declare a name; a document of this name unchanged."""
-    if name not in document.words.get("declared", ()) or document.name == name:
+    if not bodiless and (name not in document.words.get("declared", ()) or document.name == name):
         return document
     lines = document.code.split("\n")
     in_class = document.kind == "class"
     each_line = (declared_names(line.encode(errors="replace"), document.language, in_class=in_class) for line in lines)
     declaring = (at for at, names in enumerate(each_line) if name in names)
     spelled = (at for at, line in enumerate(lines) if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", line))
-    first = next(declaring, next(spelled, 0))
+    first = next(_signatures(document, name) if bodiless else declaring, next(spelled, 0))
     shown, depth = list[str](), 0
     for line in lines[first : first + MAX_LINES]:
         shown.append(line)

@@ -247,6 +247,28 @@ def test_short_definitions_that_stand_together_are_each_found_at_their_line(tmp_
         assert [places(index, name) for name in ("twice", "thrice", "four")] == [["a.fs:1"], ["a.fs:2"], ["a.fs:3"]]
 
 
+def test_a_function_without_a_body_is_defined_where_its_type_declares_it(tmp_path: Path) -> None:
+    files = {
+        "Api.java": 'interface Api {\n  // see getUser(id)\n  @GET("u")\n  Call<User> getUser(\n    String id);\n}\n',
+        "store.kt": "interface Dao {\n  fun findAll(): List<User>\n\n  fun close()\n}\n\n"
+        "class Real : Dao {\n  override fun close() {\n    api.getUser(findAll())\n  }\n}\n",
+        "box.ts": "export interface Box {\n  sizeOf(key: string): number;\n}\nconst made = sizeOf(1);\n",
+        "one.rs": "pub trait One { fn first_one(&self) -> u8; }\n",
+        "model.py": "class Model:\n    name = text_field(1)\n    register(name)\n",
+    }
+    with Index.build(gitrepo.write(tmp_path, files), tmp_path / ".ncs", config=QUICK) as index:
+        (user,) = definitions_of(index, "getUser")["definitions"]
+        assert (user["kind"], user["qualified_name"], user["path"]) == ("declaration", "Api.getUser", "Api.java")
+        assert (user["start_line"], user["end_line"]) == (4, 5)
+        assert places(index, "findAll") == places(index, "Dao.findAll") == ["store.kt:2"]
+        assert places(index, "first_one") == ["one.rs:1"]
+        assert places(index, "sizeOf") == ["box.ts:2"]
+        assert (places(index, "close"), places(index, "Dao.close")) == (["store.kt:8"], ["store.kt:4"])
+        assert definitions_of(index, "Dao.close")["notes"] == []
+        assert places(index, "text_field") == places(index, "register") == []
+        assert definitions_of(index, "Api.close")["notes"] == ["no close in Api; elsewhere:"]
+
+
 def test_owners_and_copies_of_what_is_declared_are_told_apart(tmp_path: Path) -> None:
     below = "class Light:\n    RED = 1\n    Red = 2\n\n\nclass Color:\n    RED = 3\n\n\nclass Red:\n    pass\n"
     files = {
