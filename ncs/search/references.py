@@ -205,7 +205,7 @@ class NameSearch:
         """The types of the name's owner that declare a function of this name without a body, which is no document."""
         rows = np.concatenate([self._facts.uses.rows_with([name.name]), self._with_variable(name.name)])
         types = both(self._documents.mask(Filters(kind="class")), self._documents.mask(name.filters))
-        first = self._live(distinct(rows), both(types, allowed))[:MOST].tolist()
+        first = self._live(distinct(rows), both(types, allowed))[:MAX_READ].tolist()
         owners = [folded(each) for each in name.qualifiers]
         places = self._documents.locations(first)
         fitting = [
