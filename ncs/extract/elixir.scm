@@ -35,6 +35,11 @@
 
 (quoted_content) @literals
 [(escape_sequence) (sigil_name) (sigil_modifiers)] @nothing
+((call target: (identifier) @_spec (arguments (binary_operator left: (call target: (identifier) @nothing))))
+  (#eq? @_spec "spec"))
+((call target: (identifier) @_spec
+    (arguments (binary_operator left: (binary_operator left: (call target: (identifier) @nothing)))))
+  (#eq? @_spec "spec"))
 (comment) @comments
 ((unary_operator operator: "@" operand: (call target: (identifier) @_doc (arguments [(string) (sigil)]))) @comments
   (#any-of? @_doc "doc" "moduledoc" "typedoc"))

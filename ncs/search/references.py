@@ -415,7 +415,8 @@ class NameSearch:
         if document.name in names and document.kind not in NAMELESS:
             marks = _without_definition(code, marks)
         marked = set(marked_lines(code, marks))
-        found = [at for at, _ in _code_lines(document, texts) if at in marked]
+        head = " ..." if document.kind == "class" else "\n"  # of a member, which is a document
+        found = [at for at, line in _code_lines(document, texts) if at in marked and not line.endswith(head)]
         if code and not found:
             return None
         return [(document.start_line + at, texts[at]) for at in found] if has_file_lines({**hit, "code": code}) else []

@@ -386,3 +386,14 @@ def test_a_name_of_more_words_than_the_functions_with_them_have_variables_is_fou
     source = "def fill(left, right):\n    return expressible_by_array_literal(left, right)\n"
     with Index.build(gitrepo.write(tmp_path, {"a.py": source}), tmp_path / ".ncs", config=QUICK) as index:
         assert uses(index, "expressible_by_array_literal") == [("uses", "fill", [2])]
+
+
+def test_heads_of_members_and_types_of_functions_are_no_uses(tmp_path: Path) -> None:
+    files = {
+        "Box.java": "class Box {\n  int made = open_box(1);\n\n  int open_box(int n) {\n    return n;\n  }\n}\n",
+        "a.ex": "defmodule A do\n  @spec fold_up(t) :: t\n  def fold_up(x) do\n    x\n  end\n\n"
+        "  @spec cut(a) :: a when a: fold_up(t)\n  def cut(x), do: fold_up(x)\nend\n",
+    }
+    with Index.build(gitrepo.write(tmp_path, files), tmp_path / ".ncs", config=QUICK) as index:
+        assert uses(index, "open_box") == [("same file", "Box", [2])]
+        assert uses(index, "fold_up") == [("same file", "A.cut", [7, 8])]
