@@ -135,7 +135,7 @@ class NameSearch:
         The part before `::` is a file if the index has such a file or its name looks like a path; else an owner.
         """
         check_length(text)
-        text, declared, _ = _RECEIVER.sub(r"\1\2.", text.strip(), count=1).partition("(")
+        text, *declared = re.split(r"(?<!operator)\(", _RECEIVER.sub(r"\1\2.", text.strip(), count=1), maxsplit=1)
         place = self._place(path) if path else (None, None)
         file, colons, rest = text.partition("::")
         if colons and re.search(r"[/.]", file):

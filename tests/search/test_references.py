@@ -397,3 +397,10 @@ def test_heads_of_members_and_types_of_functions_are_no_uses(tmp_path: Path) -> 
     with Index.build(gitrepo.write(tmp_path, files), tmp_path / ".ncs", config=QUICK) as index:
         assert uses(index, "open_box") == [("same file", "Box", [2])]
         assert uses(index, "fold_up") == [("same file", "A.cut", [7, 8])]
+
+
+def test_the_call_operator_is_told_from_the_other_operators(tmp_path: Path) -> None:
+    source = "struct F {\n  int operator!() { return 0; }\n  int operator()(int n) { return n; }\n};\n"
+    with Index.build(gitrepo.write(tmp_path, {"f.cpp": source}), tmp_path / ".ncs", config=QUICK) as index:
+        for name in ("F::operator()", "operator()(int n)", "int F::operator()(int n) {"):
+            assert places(index, name) == ["f.cpp:3"]
