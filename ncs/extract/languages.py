@@ -331,7 +331,7 @@ _ROWS = (
         mask=mask_constructors,
     ),
     Language("swift", (".swift",), "tree_sitter_swift", ("function", "constructor", "property"), ("///", "/**")),
-    Language("scala", (".scala", ".sc"), "tree_sitter_scala", ("method", "function"), _JAVADOC),
+    Language("scala", (".scala", ".sc", ".sbt"), "tree_sitter_scala", ("method", "function"), _JAVADOC),
     Language("lua", (".lua",), "tree_sitter_lua", ("function", "method"), ("--",)),
     Language("bash", (".sh", ".bash", ".bats", ".ksh"), "tree_sitter_bash", ("function",), ("#",)),
     Language("elixir", (".ex", ".exs"), "tree_sitter_elixir", ("function", "test"), ("@doc", "#"), equations=True),
