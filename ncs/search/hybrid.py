@@ -133,6 +133,7 @@ class Settings:
     role: float = signals.ROLE
     section: float = signals.SECTION
     body: float = signals.BODY
+    unfinished: float = signals.UNFINISHED
     saturation: float = signals.SATURATION
     fold: bool = True
     calibrated: bool = True
@@ -433,6 +434,7 @@ class HybridRanker(Ranker):
             "length": np.where(of_any_length, 1.0, signals.length_factors(lengths, inside, name)),
             "role": np.where(of_any_role, 1.0, signals.role_factors(roles, analysis.text, intent.words, role)),
             "body": signals.body_factors(thin & ~outlines, inside, directed, settings.body),
+            "quality": signals.quality_factors(words, stems, rows, thin, settings.unfinished),
         }
         ranking = Ranking(rows.tolist(), [], signals=values, factors=factors, features=features, evidence=evidence)
         if is_code and not verbatim.any():
@@ -501,7 +503,7 @@ def of_kind(weights: Weights, settings: Settings, kind: Kind) -> tuple[Weights, 
         return weights, settings
     half = CODE_MEANING * weights.meaning
     plain = replace(weights, meaning=half, naming=0.0, consensus=0.0, title=0.0, neighbours=0.0, general=0.0)
-    return plain, replace(settings, spelling=0.0, role=1.0, body=1.0, saturation=1.0)
+    return plain, replace(settings, spelling=0.0, role=1.0, body=1.0, unfinished=1.0, saturation=1.0)
 
 
 def meaning_weight(documents: int) -> float:

@@ -346,7 +346,11 @@ getters, one of 20 also takes answers."""
 USUAL_LENGTH, LENGTH_POWER = 90, 0.25
 """Inside one project the score of a function of n < USUAL_LENGTH words is multiplied by
 (n / USUAL_LENGTH)**LENGTH_POWER. Powers of .2 and .3 are no better."""
+UNFINISHED = 0.5
+"""The factor of a thin body that is not implemented."""
 IN_BODY: tuple[Field, ...] = ("calls", "enums", "literals", "identifiers")
+_PHRASES = "not implemented error, not implemented exception, unsupported operation exception, unimplemented"
+_NOT_IMPLEMENTED = tuple(stem_all(words.split()) for words in _PHRASES.split(", "))
 _FORMATS = "makefile dockerfile docker cmake gradle bazel jenkinsfile jenkins css scss yaml yml toml ini"
 _FILES = ".json .xml"
 ASKS_FOR = {
@@ -415,6 +419,20 @@ def length_factors(lengths: NDArray[np.integer[Any]], inside: float, name: Score
     callers of the answer. Nearer to 1 the larger the overlap of name and query, as in `body_factors`."""
     shorter = np.minimum(1.0, (1 + lengths) / USUAL_LENGTH) ** (LENGTH_POWER * inside)
     return 1 - (1 - shorter) * (1 - np.clip(name, 0.0, 1.0))
+
+
+def quality_factors(
+    table: WordReader, stems: Stems, rows: Rows, thin: NDArray[np.bool_], factor: float = UNFINISHED
+) -> Scores:
+    """The factor of thin functions that raise `NotImplementedError` or the like, [len(rows)]."""
+    at = np.flatnonzero(thin)
+    ids, offsets = table.select_rows((*IN_BODY, "types"), rows[at])
+    numbers, owners = stems.numbers(ids), np.repeat(np.arange(len(at)), np.diff(offsets))
+    result = np.ones(len(rows))
+    for phrase in _NOT_IMPLEMENTED:
+        each = [np.bincount(owners[numbers == one], minlength=len(at)) > 0 for one in stems.of_stems(phrase)]
+        result[at[np.logical_and.reduce(each)]] = factor
+    return result
 
 
 MEMBER = 0.7

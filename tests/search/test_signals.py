@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ncs.search import signals
-from ncs.search.signals import BODY, OPPOSITES, agree, directions, select_hits
+from ncs.search.signals import BODY, OPPOSITES, UNFINISHED, agree, directions, select_hits
 from ncs.storage.names import NameUses, batch_uses, name_uses
 from ncs.storage.words import WordTableBuilder
 from ncs.text.stems import Stems
@@ -146,3 +146,18 @@ def test_a_thin_body_counts_less_over_many_projects_unless_its_name_is_the_query
     thin: bool, inside: float, name: float, factor: float
 ) -> None:
     assert signals.body_factors(np.array([thin]), inside, np.array([name])) == pytest.approx([factor])
+
+
+def test_a_small_body_that_says_it_is_not_implemented_counts_less() -> None:
+    words = table(
+        "calls: not implemented error",
+        "types: unsupported operation exception",
+        "calls: unimplemented",
+        "calls: implemented error",  # which says the opposite
+        "identifiers: not implemented",  # a value that Python's operators give back
+        "doc: not implemented",  # a comment may speak of something else
+        f"calls: not implemented error {LONG}",  # one branch of many
+    )
+    rows = np.arange(7)
+    factors = signals.quality_factors(words, Stems(words.vocabulary), rows, signals.thin_bodies(words, rows))
+    assert factors.tolist() == [UNFINISHED, UNFINISHED, UNFINISHED, 1, 1, 1, 1]
