@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -341,11 +341,13 @@ class _File:
                 self.comment_lines.update(range(first, line + 1 + (line > first and text[end : end + 2] == "\n\n")))
         self.lines, self.bare = text.split("\n"), "".join([*pieces, text[at:]]).split("\n")
 
-    def name(self, number: int) -> str | None:
-        """The name that a line defines; None without, or where it is no code."""
-        if not self.bare[number].strip():
-            return None
-        match = self._definition.match(self.lines[number], 0, MAX_DEFINITION)
+    @cached_property
+    def names(self) -> list[str | None]:
+        """The name that each line defines; None for one that defines none, or is no code."""
+        return list(map(self._name, self.lines, self.bare))
+
+    def _name(self, line: str, bare: str) -> str | None:
+        match = self._definition.match(line, 0, MAX_DEFINITION) if bare.strip() else None
         return ".".join(group.strip() for group in match.groups() if group) or None if match else None
 
 
@@ -373,7 +375,7 @@ def _parts(file: _File) -> Iterator[_Part]:
     for number in () if file.kind.configuration else range(len(file.lines)):
         if number - 1 not in file.comment_lines and not _ANNOTATION.match(file.bare[number - 1]):
             start = number
-        name = file.name(number)
+        name = file.names[number]
         if name is not None and name != last and number - before >= MIN_DEFINITION:
             before = number
             last = name if file.kind.equations else None
@@ -428,9 +430,9 @@ def _document(part: _Part, file: _File) -> Document | None:
     stem = file.path.rpartition("/")[2].partition(".")[0] or file.path
     scope, name, kind = list[str](), stem, BLOCK
     if file.kind.configuration:
-        name = next(filter(None, map(file.name, range(first, last + 1))), stem)
+        name = next(filter(None, file.names[first : last + 1]), stem)
     elif definition >= 0:
-        *scope, name = ((file.name(definition) or "").replace("::", ".").strip(".") or stem).split(".")
+        *scope, name = ((file.names[definition] or "").replace("::", ".").strip(".") or stem).split(".")
         kind, first = DEFINITION, definition  # the comment above is its documentation, as of every function
     if scope:
         words["scope"] = tuple(filter(None, scope))
@@ -456,9 +458,8 @@ def _document(part: _Part, file: _File) -> Document | None:
 def _words(part: _Part, file: _File) -> dict[Field, Tokens]:
     """The words in some lines, by field; a comment above the definition is its documentation."""
     words: dict[Field, list[str]] = {}
-    own = file.name(max(part.first, part.definition))
     for number in range(part.first, part.last + 1):
-        if number > part.definition >= 0 and (name := file.name(number)) not in (None, own):
+        if number > part.definition >= 0 and (name := file.names[number]) not in (None, file.names[part.definition]):
             words.setdefault("declared", []).append(name)  # a short definition below it
         for comment in file.comments.get(number, ()):
             field: Field = "doc" if number < part.definition else "comments"

@@ -415,8 +415,10 @@ class NameSearch:
         if document.name in names and document.kind not in NAMELESS:
             marks = _without_definition(code, marks)
         marked = set(marked_lines(code, marks))
-        head = " ..." if document.kind == "class" else "\n"  # of a member, which is a document
-        found = [at for at, line in _code_lines(document, texts) if at in marked and not line.endswith(head)]
+        code_lines = _code_lines(document, texts)
+        if document.kind == "class":  # without the heads of its members, which are documents
+            code_lines = [(at, line) for at, line in code_lines if not line.endswith(" ...")]
+        found = [at for at, _ in code_lines if at in marked]
         if code and not found:
             return None
         return [(document.start_line + at, texts[at]) for at in found] if has_file_lines({**hit, "code": code}) else []
