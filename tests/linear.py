@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import median
 from time import process_time
 
 TIMES, GROWTH, ATTEMPTS = 4, 7, 15
@@ -11,30 +12,30 @@ On a quiet machine linear work needs one attempt."""
 
 
 def growth(work: Callable[[int], Callable[[], object]], n: int) -> float:
-    """CPU time for TIMES n divided by that for n, the least of each in some attempts; a slow machine slows both.
+    """CPU time for TIMES n divided by that for n, the median of some attempts.
 
+    The two are measured one after the other, so that what slows a busy machine slows both of an attempt.
     work: makes the input of a size, and returns what is to be measured.
     """
     work(10)()
-    least = {n: float("inf"), TIMES * n: float("inf")}
-    ratio = float("inf")
+    ratios = list[float]()
     for _ in range(ATTEMPTS):
-        for size in least:
-            run = work(size)
-            start = process_time()
-            run()
-            least[size] = min(least[size], process_time() - start)
-        ratio = least[TIMES * n] / max(least[n], 1e-4)
-        if ratio < GROWTH or least[TIMES * n] > 5:
+        small, large = (_seconds(work(size)) for size in (n, TIMES * n))
+        ratios.append(large / max(small, 1e-4))
+        if median(ratios) < GROWTH or large > 5:
             break
-    return ratio
+    return median(ratios)
 
 
 def within(seconds: float, work: Callable[[], object]) -> bool:
     """Whether the work takes less CPU time than this, in one of some attempts."""
     for _ in range(ATTEMPTS):
-        start = process_time()
-        work()
-        if process_time() - start < seconds:
+        if _seconds(work) < seconds:
             return True
     return False
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    start = process_time()
+    run()
+    return process_time() - start
