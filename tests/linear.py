@@ -29,10 +29,7 @@ def growth(work: Callable[[int], Callable[[], object]], n: int) -> float:
 
 def within(seconds: float, work: Callable[[], object]) -> bool:
     """Whether the work takes less CPU time than this, in one of some attempts."""
-    for _ in range(ATTEMPTS):
-        if _seconds(work) < seconds:
-            return True
-    return False
+    return any(_seconds(work) < seconds for _ in range(ATTEMPTS))
 
 
 def _seconds(run: Callable[[], object]) -> float:
