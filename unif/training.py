@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ncs.learn.heads import Head
     from unif.data import Ids, Sources, Texts
 
-CHECKPOINT, CURVE = "checkpoint.pt", "curve.jsonl"
+CHECKPOINT = "checkpoint.pt"
 CANDIDATES = 1_000
 """Codes among which a validation question has to find its own, as in CodeSearchNet."""
 BETAS, EPSILON = (0.9, 0.999), 1e-8
@@ -108,7 +108,7 @@ class Training:
 
     def run(self, track: Track) -> dict[str, Any]:
         """Run the remaining epochs and load the best network."""
-        parts = {"towers": self.towers, "learner": self.learner}
+        parts = {"towers": self.towers, "dense": self.learner.dense, **self.learner.rows}
         state: dict[str, Any] = load_checkpoint(self.out, self.device, lambda state: parts) or self._initial_state()
         while state["stage"] < len(self.stages):
             stage, weights = self.stages[state["stage"]]
@@ -124,7 +124,6 @@ class Training:
                 state |= {"stage": state["stage"] + 1, "began": state["epoch"]}
                 self.towers.load_state_dict(state["best"])  # the next stage continues from the best network
             save_checkpoint(self.out, state, parts)
-        write_curve(self.out, state["curve"])  # again: a kill may have come between the last checkpoint and its curve
         return state
 
     def _batch(self, rows: Ids) -> tuple[Tensor, Tensor]:
@@ -215,16 +214,6 @@ class Learner:
         valid = ~twins[own, negatives]
         losses = (self.config.margin - cosines.diagonal() + cosines[own, negatives]).clamp(min=0)  # UNIF's paper
         return (losses * valid).sum() / valid.sum().clamp(min=1)
-
-    def state_dict(self) -> dict[str, Any]:
-        """The state of the optimizers."""
-        return {"dense": self.dense.state_dict(), **{side: rows.state_dict() for side, rows in self.rows.items()}}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what `state_dict` gave."""
-        self.dense.load_state_dict(state["dense"])
-        for side, rows in self.rows.items():
-            rows.load_state_dict(state[side])
 
 
 def _table(tower: nn.Module) -> Tensor:
@@ -387,10 +376,10 @@ def open_run(folder: Path, settings: Mapping[str, object]) -> None:
 
 
 def save_checkpoint(out: Path, state: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
-    """Write the state of a run, the `state_dict` of each part of it, and the curve."""
+    """Write the curve, then the state of a run with the `state_dict` of each part of it."""
+    replace_file(out / "curve.jsonl", "".join(json.dumps(row) + "\n" for row in state["curve"]))
     with open_replacement(out / CHECKPOINT) as file:
         torch.save({**state, **{name: part.state_dict() for name, part in parts.items()}}, file)
-    write_curve(out, state["curve"])
 
 
 def load_checkpoint(out: Path, device: torch.device, parts: Callable[[Any], Mapping[str, Any]]) -> Any:
@@ -411,8 +400,3 @@ def load_checkpoint(out: Path, device: torch.device, parts: Callable[[Any], Mapp
 def copy_state(network: nn.Module) -> dict[str, Tensor]:
     """A copy of a network's parameters in CPU memory."""
     return {name: tensor.detach().cpu().clone() for name, tensor in network.state_dict().items()}
-
-
-def write_curve(out: Path, curve: Iterable[Mapping[str, float]]) -> None:
-    """Write one epoch per line."""
-    replace_file(out / CURVE, "".join(json.dumps(row) + "\n" for row in curve))

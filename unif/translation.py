@@ -40,7 +40,6 @@ from unif.training import (
     open_run,
     reciprocal_ranks,
     save_checkpoint,
-    write_curve,
 )
 from unif.translation_data import read_pairs
 
@@ -211,7 +210,6 @@ def train(
         lists = judge_lists(index, read_answers(sources.answers, sources.excluded), track=track)
         functions = np.flatnonzero(index.functions())
         training.run_lists(state, Material.of(lists, index.word_table(), pairs.stems, functions))
-    write_curve(out, state["curve"])
     record = json.loads(json.dumps(about)) | {"epoch": state["best_epoch"]}
     head = export(training.vectors, training.translation, pairs, record)
     head.save(out / NAME)
