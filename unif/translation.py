@@ -200,6 +200,8 @@ def train(
     index: whose lists are judged by the answers of `sources`, if any. The curve has one row per epoch; epoch 0
     is the vectors before training. Raises BadInput for unusable pairs and for a folder that holds something else.
     """
+    if sources.files:
+        sources.weights()  # raises where none is above 0
     about = {"version": __version__, "encoder": "translation", **sources.about(), **asdict(config)}
     open_run(out, about)
     pairs = read_pairs(out / "pairs", sources, track)

@@ -284,8 +284,10 @@ def test_what_cannot_be_trained_is_an_error_of_one_line(
 ) -> None:
     from unif.__main__ import main
 
-    options = ["--pairs", str(file), "--epochs", "1", "--batch", "64", "-q", "--out", str(tmp_path / "head")]
-    assert main(["train", "translation", *options]) == 2  # of fewer words than it has dimensions
+    options = ["--epochs", "1", "--batch", "64", "-q", "--out", str(tmp_path / "head")]
+    assert main(["train", "translation", "--pairs", f"{file}:0", *options]) == 2
+    assert "has the weight 0" in capsys.readouterr().err
+    assert main(["train", "translation", "--pairs", str(file), *options]) == 2  # of fewer words than it has dimensions
     assert "more than 128" in capsys.readouterr().err
 
 
