@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 from corpora import CORPORA, data_folder, load_corpora
 from corpora.ncs287 import read_questions
 from evaluation import comparison, experiments, issues, outputs, reports
 from evaluation.experiments import BASELINE, OFF, RESULTS, Experiment, System, grid, pooled, read_system, run_experiment
 from evaluation.measures import parse_measure
+from ncs.console import tracker
 from ncs.errors import BadInput, NcsError
 from ncs.exit_status import main_program
-from ncs.progress import silent
 from ncs.search.rankers import ON_REQUEST, RANKERS, setting_value
 
-T = TypeVar("T")
 README = Path(__file__).parent / "README.md"
 _FILES = ("json", "csv", "markdown", "html")
 
@@ -136,7 +133,7 @@ def _results(name: str, options: argparse.Namespace) -> list[Experiment]:
         run_experiment(
             corpus, systems, settings=settings, measures=options.measure or experiments.MEASURES,
             depth=options.k, distractors=options.distractors, seed=options.seed, runs=options.runs,
-            track=silent if options.quiet else _progress,
+            track=tracker(options.quiet),
         )
         for corpus in load_corpora(name, options.data)
     ]  # fmt: skip
@@ -189,13 +186,6 @@ def read_setting(text: str) -> tuple[str, list[object]]:
     if not key or not equals or not values:
         raise BadInput(f"{text!r} is not a setting; write it as fasttext.dim=100")
     return key, [setting_value(value) for value in values.split(",")]
-
-
-def _progress(items: Iterable[T], stage: str, *, total: int | None = None, unit: str = "") -> Iterator[T]:
-    """Print the seconds of each stage on stderr."""
-    start = time.perf_counter()
-    yield from items
-    sys.stderr.write(f"{stage}: {time.perf_counter() - start:.1f} s\n")
 
 
 if __name__ == "__main__":
