@@ -7,7 +7,6 @@ import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from evaluation.experiments import BASELINE, Build, Experiment
 from evaluation.measures import compare, interval, mean
 from evaluation.reports import Pair, caption, cost, first_ranks, splits, tables
 from ncs.console import count
-from ncs.errors import MissingExtra
+from ncs.errors import needing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,9 +26,9 @@ MARKERS = "os^DvPX*"
 
 def check_extra() -> None:
     """Raise MissingExtra where the libraries for plots and pages are not installed."""
-    for library in ("jinja2", "matplotlib"):
-        if find_spec(library) is None:
-            raise MissingExtra(f"an HTML page needs {library}; pip install 'neural-code-search[evaluation]'")
+    with needing("an HTML page", "evaluation"):
+        import jinja2  # noqa: F401
+        import matplotlib  # noqa: F401
 
 
 def page(experiments: Sequence[Experiment], *, pair: Pair | None = None) -> str:

@@ -19,7 +19,8 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
-from typing import Any
+
+import psutil
 
 from evaluation.benchmarks.common import (
     NCS,
@@ -35,7 +36,7 @@ from evaluation.benchmarks.common import (
 )
 from evaluation.experiments import folder_bytes, write_json
 from evaluation.reports import markdown_table
-from ncs.errors import BadInput, needing
+from ncs.errors import BadInput
 from ncs.extract import extract_files
 from ncs.index import Index
 from ncs.sources import walk
@@ -92,13 +93,11 @@ def run(options: argparse.Namespace) -> Report:
 
 def build(sources: Path, index: Path, options: Sequence[str]) -> Report:
     """Seconds of `ncs build`, and the most memory that its processes held together, mapped files left out."""
-    with needing("bin/benchmark scale", "dev"):
-        import psutil
     peak, finished = [0], Event()
 
     def watch() -> None:
         while not finished.wait(0.2):
-            peak[0] = max(peak[0], _children_bytes(psutil))
+            peak[0] = max(peak[0], _children_bytes())
 
     watcher = Thread(target=watch)
     watcher.start()
@@ -110,7 +109,7 @@ def build(sources: Path, index: Path, options: Sequence[str]) -> Report:
     return {"build_s": round(seconds.wall, 1), "build_cpu_s": round(seconds.cpu, 1), "build_peak_bytes": peak[0]}
 
 
-def _children_bytes(psutil: Any) -> int:
+def _children_bytes() -> int:
     total = 0
     for process in psutil.Process().children(recursive=True):
         try:
