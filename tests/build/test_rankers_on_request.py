@@ -108,6 +108,7 @@ def test_to_an_index_with_updates_only_rankers_that_follow_updates_are_added(tmp
         ("two_field:k1=high", "k1 is 1.2 by default; 'high' has another type"),
         ("ncs_postrank:depth=2.5", "depth is 500 by default; 2.5 has another type"),
         ("ncs_postrank:stop_words=no", "stop_words is False by default; 'no' has another type"),
+        ("transformers:model=3", "the ranker transformers needs|cannot open the model 3 "),
         ("transformers:model=x,pooling=median", "no pooling 'median'; choose from"),
     ],
 )

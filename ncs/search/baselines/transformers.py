@@ -74,7 +74,7 @@ def transformers_ranker(
     """
     if pooling not in (None, *POOLINGS):
         raise unknown("pooling", pooling, POOLINGS)
-    family = family_of(model or "")
+    family = family_of(str(model or ""))  # a name of digits alone is read as a number
     config = {
         "model": model,
         "revision": revision,
