@@ -93,5 +93,5 @@ def corpus(
     statistics = make_corpus(sources, out, rules, workers=workers, track=tracker(quiet))
     if as_json:
         show_json(statistics)
-    else:
+    elif not quiet:
         show(statistics)

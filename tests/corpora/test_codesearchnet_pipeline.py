@@ -242,12 +242,14 @@ def test_what_is_done_is_not_done_again_and_other_rules_or_places_are_refused(tm
 
 def test_the_command_prints_table_1_and_what_was_removed(tmp_path: Path) -> None:
     root = repository(tmp_path / "owner+name", {"LICENSE": MIT, "a.py": PYTHON, "Files.java": JAVA})
-    done = invoke("corpus", "codesearchnet", str(root), "out", "--workers", "1", "-q", cwd=tmp_path)
+    command = ("corpus", "codesearchnet", str(root), "out", "--workers", "1")
+    done = invoke(*command, cwd=tmp_path)
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     assert [line[:3] for line in lines[:3]] == [["java", "1", "3"], ["python", "1", "2"], ["All", "2", "5"]]
     assert lines[3] == ["found", "7", "2", "9"]
     assert lines[4] == ["'test' in the name", "1", "0", "1"]
     assert ["license MIT", "1"] in lines
+    assert invoke(*command, "-q", cwd=tmp_path).stdout == ""
 
 
 def test_a_corpus_read_back_gives_pairs_an_index_and_questions(
