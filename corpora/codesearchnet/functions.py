@@ -98,9 +98,13 @@ def corpus_files(folder: Path, language: str, partition: str = "", *, undocument
     return files
 
 
-def corpus_languages(folder: Path, partition: str = "") -> list[str]:
-    """Languages with functions, of the partition, in the folder of a corpus; published archives may have all of it."""
-    unpacked = {path.relative_to(folder).parts[0] for path in folder.glob(f"*/final/jsonl/{partition}")}
+def corpus_languages(folder: Path, partition: str = "", *, undocumented: bool = False) -> list[str]:
+    """Languages with pairs, of the partition, in the folder of a corpus; published archives may have all of it.
+
+    undocumented: those that have only functions that are no pairs, too.
+    """
+    places = [f"*/final/jsonl/{partition}", *["*/undocumented"] * undocumented]
+    unpacked = {path.relative_to(folder).parts[0] for place in places for path in folder.glob(place)}
     return sorted(unpacked | {path.stem for path in folder.glob("*.zip")})
 
 

@@ -33,7 +33,7 @@ def functions(
     Raises BadInput where one of these languages, or the partition, is not there.
     """
     seen: set[bytes] = set()  # a digest takes a third of a URL's memory
-    for language in languages or corpus_languages(folder, partition) or ["*"]:
+    for language in languages or corpus_languages(folder, partition, undocumented=undocumented) or ["*"]:
         for function in read_functions(corpus_files(folder, language, partition, undocumented=undocumented)):
             key = blake2b(function.url.encode("utf-8", "replace"), digest_size=16).digest()
             if key not in seen and partition in ("", function.partition):

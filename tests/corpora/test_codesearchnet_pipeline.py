@@ -17,7 +17,7 @@ from corpora.__main__ import main as corpora_main
 from corpora.codesearchnet.functions import CodeFunction, corpus_files, read_functions
 from corpora.codesearchnet.pipeline import NO_LICENSE, NOT_ALLOWED, UNKNOWN_LICENSE, Rules, make_corpus, partition_of
 from corpora.codesearchnet.repositories import commit_of, find_repositories
-from corpora.jsonl import read_rows
+from corpora.jsonl import read_rows, write_rows
 from evaluation.challenge import main as challenge_main
 from ncs.errors import BadInput
 from ncs.index import Index
@@ -273,8 +273,12 @@ def test_a_corpus_read_back_gives_pairs_an_index_and_questions(
     read = [row for row in read_rows(tmp_path / "pairs.jsonl.gz") if row.text("split") == "test"]
     assert [(row.text("query"), row.text("id")) for row in read] == [(q.text, q.id) for q in corpus.queries]
     assert read[0].text("code").startswith("def load(path):\n    table_10 = open(path)")
+    lua = out / "lua" / "undocumented" / "lua_undocumented_0.jsonl.gz"  # none of this language is a pair
+    lua.parent.mkdir(parents=True)
+    function = functions(out, "python")[0].row()
+    write_rows(lua, [{**function, "language": "lua", "url": "https://example.org/a.lua#L1-L3"}])
     assert corpora_main(["codesearchnet", "index", str(out), str(tmp_path / "index"), "-q"]) == 0
-    assert capsys.readouterr().out.endswith(f"4 functions -> {tmp_path / 'index'}\n")
+    assert capsys.readouterr().out.endswith(f"5 functions -> {tmp_path / 'index'}\n")
     with Index.load(tmp_path / "index") as index:
         [hit] = index.search(f"loads {names[1]}", 1, ranker="bm25")
         assert (hit.document.id, hit.document.start_line) == (corpus.queries[1].id, 1)
