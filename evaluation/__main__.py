@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--measure", action="append", default=[], metavar="M", help="mrr, answered@10 ...; the first is compared"
     )
-    parser.add_argument("-k", type=int, default=experiments.DEPTH, help="documents a query (default %(default)s)")
+    parser.add_argument("-k", type=int, default=experiments.DEPTH, help="hits of each query (default %(default)s)")
     parser.add_argument(
         "--distractors", type=int, metavar="N",
         help="rank each query among its own documents and N others only, drawn by --seed; CodeSearchNet: 999",

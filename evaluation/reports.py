@@ -199,7 +199,7 @@ def caption(experiment: Experiment) -> str:
     """Sizes, commit, corpus and machine, and of one build its cost."""
     machine = experiment.machine
     dirty = "+" * experiment.commit.endswith("+")
-    depth = f"{experiment.depth:,} documents a query" + ", " * bool(experiment.candidates) + experiment.candidates
+    depth = f"the first {experiment.depth:,} hits of each" + ", " * bool(experiment.candidates) + experiment.candidates
     about = (
         f"{experiment.documents:,} documents, {len(experiment.queries):,} queries, {depth}; "
         f"commit {experiment.commit[:10]}{dirty}, corpus "
