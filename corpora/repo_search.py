@@ -101,13 +101,13 @@ def functions_of_run(run: Run, names: Mapping[str, Sequence[str]]) -> Run:
 
 def _fold_run(run: Run, names_of: Callable[[str], Sequence[str]]) -> Run:
     """A run over documents as a run over what they are named, each name with its best score."""
-    folded: dict[str, dict[str, float]] = {}
+    runs: dict[str, dict[str, float]] = {}
     for query, scores in run.items():
-        best = folded.setdefault(query, {})
+        best = runs.setdefault(query, {})
         for id, score in sorted(scores.items(), key=lambda pair: -pair[1]):
             for name in names_of(id):
                 best.setdefault(name, score)
-    return folded
+    return runs
 
 
 def archives(data: Path, host: str = GITHUB) -> list[RemoteFile]:

@@ -250,16 +250,16 @@ class _Pipe:
 
 def _unpacked(path: Path) -> Iterator[bytes]:
     """The member Posts.xml, unpacked in a thread of its own while it is read."""
-    reading, writing = os.pipe()
-    with ThreadPoolExecutor(1) as pool, os.fdopen(reading, "rb") as file:
-        unpacking = pool.submit(_unpack, path, writing)
+    source, target = os.pipe()
+    with ThreadPoolExecutor(1) as pool, os.fdopen(source, "rb") as file:
+        future = pool.submit(_unpack, path, target)
         while block := file.read(_BLOCK):
             yield block
-        unpacking.result()
+        future.result()
 
 
-def _unpack(path: Path, writing: int) -> None:
-    with os.fdopen(writing, "wb") as file:
+def _unpack(path: Path, target: int) -> None:
+    with os.fdopen(target, "wb") as file:
         try:
             with needing("reading .7z", "corpora"):
                 from py7zr import SevenZipFile

@@ -34,7 +34,7 @@ from ncs.types import Document, Qrels, Query, Run
 
 BASELINE = "bm25"
 DEPTH = 1000
-"""Documents per query, as CoIR measures its latency."""
+"""Hits of each query, as CoIR measures its latency."""
 BATCH = 2000
 """Documents read at a time."""
 MEASURES = ("mrr", "answered@1", "answered@5", "answered@10", "mrr@10", "ndcg@10", "recall@100")
@@ -236,7 +236,7 @@ def read_system(text: str) -> System:
 # Systems over one index.
 
 
-def fitted(index: Index, system: System) -> tuple[Ranker, float | None]:
+def fit_ranker(index: Index, system: System) -> tuple[Ranker, float | None]:
     """A ranker and the seconds its own fitting took; of one made of others, the seconds of these."""
     if not system.config and index.has_ranker(system.ranker):
         ranker = index.ranker(system.ranker)
@@ -414,7 +414,7 @@ def run_experiment(
 
     def rank(index: Index, system: System, settings: str) -> Ranked:
         stage = " ".join(filter(None, (corpus.name, settings, system.name)))
-        ranker, fit_seconds = fitted(index, system)
+        ranker, fit_seconds = fit_ranker(index, system)
         rankings, milliseconds = search_all(index, ranker, queries, depth, candidates, track, stage)
         run = corpus.judged_run(rankings)
         if runs:

@@ -23,7 +23,7 @@ import numpy as np
 from corpora.corpus import from_beir, read_beir
 from corpora.jsonl import parse_row, read_rows
 from corpora.program import read_program
-from evaluation.experiments import fitted, read_system, run_experiment
+from evaluation.experiments import fit_ranker, read_system, run_experiment
 from ncs import __version__
 from ncs.config import BuildConfig
 from ncs.errors import BadInput, needing, unknown
@@ -88,7 +88,7 @@ class RankerModel:
         """
         if self._index is None:
             raise BadInput("nothing is indexed yet; call index first")
-        ranker, _seconds = fitted(self._index, self.system)
+        ranker, _seconds = fit_ranker(self._index, self.system)
         results = {}
         for query in queries:
             allowed = None

@@ -34,7 +34,7 @@ from evaluation.experiments import (
     System,
     build_of,
     costs,
-    fitted,
+    fit_ranker,
     read_system,
     require_code,
 )
@@ -179,7 +179,7 @@ def _rank(
     index: Index, system: System, questions: Sequence[Question], k: int, journal: Journal, track: Track, stage: str
 ) -> Ranked:
     """One system's hits for all questions, judged at both thresholds; journaled answers are not searched again."""
-    ranker, fit_seconds = fitted(index, system)
+    ranker, fit_seconds = fit_ranker(index, system)
     ranker.search(questions[0].query.text, 1)  # open the files before the clock runs
     identity, answers = index_identity(index), dict[str, Answer]()
     for question in track(questions, stage, total=len(questions), unit="questions"):

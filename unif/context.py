@@ -164,19 +164,19 @@ class Side(nn.Module):
                 x + chosen @ self.fields.to(x.dtype),
                 weights + (chosen @ self.field_weights.to(x.dtype))[..., 0],
             )
-        visible = present.clone()
-        visible[:, 0] = True  # an empty row sees its first zero; attending to nothing would be NaN
-        x = x + self.dropout(self.output(self._attention(self.inputs(self.norm1(x)), visible)))
+        mask = present.clone()
+        mask[:, 0] = True  # an empty row sees its first zero; attending to nothing would be NaN
+        x = x + self.dropout(self.output(self._attention(self.inputs(self.norm1(x)), mask)))
         x = x + self.dropout(self.narrow(F.gelu(self.wide(self.norm2(x)), approximate="tanh")))
         x = self.norm(x)
         weights = (weights + self.weight(x)[..., 0]).float().clamp(-MAX_LOG_WEIGHT, MAX_LOG_WEIGHT).exp() * present
         return F.normalize((weights[..., None] * (vectors + self.out(x)).float()).sum(dim=1), dim=1)
 
     @staticmethod
-    def _attention(inputs: Tensor, visible: Tensor) -> Tensor:
+    def _attention(inputs: Tensor, mask: Tensor) -> Tensor:
         n, length, _ = inputs.shape
         query, key, value = inputs.view(n, length, 3, HEADS, -1).permute(2, 0, 3, 1, 4).unbind()
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=visible[:, None, None, :])
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask[:, None, None, :])
         return mixed.transpose(1, 2).reshape(n, length, DIM)
 
 

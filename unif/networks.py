@@ -219,10 +219,10 @@ class SelfAttention(nn.Module):
     def forward(self, vectors: Tensor, present: Tensor) -> Tensor:
         """[n, l, d] -> [n, l, d]; the tokens of a row see each other and no padding."""
         x = self.dropout(self.norm(vectors + self.positions[: vectors.shape[1]]))  # [n, l, d]
-        visible = present.clone()  # [n, l]
-        visible[:, 0] = True  # an empty row sees its first zero; attending to nothing would be NaN
+        mask = present.clone()  # [n, l]
+        mask[:, 0] = True  # an empty row sees its first zero; attending to nothing would be NaN
         for layer in self.layers:
-            x = layer(x, visible[:, None, None, :])
+            x = layer(x, mask[:, None, None, :])
         return cast(Tensor, x)
 
 
@@ -236,13 +236,13 @@ class AttentionLayer(nn.Module):
         self.wide, self.narrow = nn.Linear(dim, 4 * dim), nn.Linear(4 * dim, dim)
         self.norm1, self.norm2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
 
-    def forward(self, x: Tensor, visible: Tensor) -> Tensor:
-        """[n, l, d] -> [n, l, d]; seen: [n, 1, 1, l]."""
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """[n, l, d] -> [n, l, d]; mask: [n, 1, 1, l]."""
         n, length, dim = x.shape
         split = self.inputs(x).view(n, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # [3, n, h, l, d / h]
         query, key, value = split.unbind()
         mixed = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=visible, dropout_p=self.dropout.p * self.training
+            query, key, value, attn_mask=mask, dropout_p=self.dropout.p * self.training
         )
         mixed = mixed.transpose(1, 2).reshape(n, length, dim)  # [n, l, d]
         x = self.norm1(x + self.dropout(self.output(mixed)))
