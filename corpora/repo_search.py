@@ -183,7 +183,7 @@ def _functions_fold(
 def find_repository(repository: str, mirror: Path) -> Path:
     """The folder or archive of owner/name in a mirror; BadInput where there is none."""
     name = _file(repository)
-    for place in (mirror / name / "repo", mirror / name, mirror / f"{name}.zip"):
+    for place in (mirror / name / "repo", mirror / name, mirror / repository, mirror / f"{name}.zip"):
         if place.is_dir() or (place.suffix == ".zip" and place.is_file()):
             return place
     raise BadInput(f"there is no {mirror / name}; fetch it with: python -m corpora fetch repo_search DATA")

@@ -24,7 +24,9 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from corpora.codesearchnet.repositories import git_repository
 from corpora.ncs287 import Question, read_questions
+from corpora.repo_search import find_repository
 from evaluation.machine import commit, machine
 from evaluation.reports import markdown_table
 from evaluation.stackoverflow import PAPER_THRESHOLD, STRICT_THRESHOLD, VERSION, index_identity, judge
@@ -37,8 +39,7 @@ from ncs.index import Index
 from ncs.progress import Track, silent
 from ncs.sources import Limits
 from ncs.sources.git import ObjectReader, open_git
-from ncs.sources.ignore import NO_IGNORES
-from ncs.sources.repositories import Repository, repository_at
+from ncs.sources.repositories import Repository
 from ncs.types import Document
 
 THRESHOLDS = (0.1, 0.2, PAPER_THRESHOLD, 0.3, 0.4, 0.5, STRICT_THRESHOLD, 0.7, 0.8, 0.9)
@@ -158,12 +159,8 @@ def find_examples(
 
 def clone_of(repository: str, clones: Path) -> Repository | None:
     """The clone of `owner/name`."""
-    plus = repository.replace("/", "+")
-    for path in (clones / repository, clones / plus, clones / plus / "repo"):
-        if path.is_dir():
-            clone = repository_at(path, [entry.name for entry in path.iterdir()], "", NO_IGNORES)
-            if clone is not None:
-                return clone
+    with suppress(BadInput):
+        return git_repository(find_repository(repository, clones))
     return None
 
 

@@ -99,7 +99,7 @@ def _below(root: Path) -> Iterator[Repository]:
 
 def _named_repository(path: Path, below: str, root: Path) -> Repository:
     """The repository with the name that git's origin, or `owner+name` in its path from the root on, gives it."""
-    tree = _git_repository(path)
+    tree = git_repository(path)
     url = _URL.search(settings(tree.git.common)) if tree is not None and tree.git is not None else None
     if url is not None and (origin := _ORIGIN.fullmatch(url[1])) is not None:
         host, owner, name = origin.groups()
@@ -122,7 +122,7 @@ def commit_of(repository: Repository) -> str:
     if repository.path.suffix == ".zip":
         end = _end_of_file(repository.path, _ZIP_END_BYTES)
         return match[1].decode() if (match := _ZIP_END.fullmatch(end)) else ""
-    tree = _git_repository(repository.path)
+    tree = git_repository(repository.path)
     try:
         if tree is not None:
             with open_git(tree) as git, closing(ObjectReader(git)) as objects:
@@ -201,6 +201,7 @@ def _distribution_files(repository: Repository, filter: Filter) -> Iterator[Sour
                 yield SourceFile(repository.name, printable(path), data)
 
 
-def _git_repository(path: Path) -> Tree | None:
+def git_repository(path: Path) -> Tree | None:
+    """The git repository at a place, bare or not; None where there is none."""
     names = [entry.name for entry in path.iterdir()] if path.is_dir() else []
     return repository_at(path, names, "", NO_IGNORES)
