@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -34,6 +34,7 @@ from ncs.learn.context_encoder import (
 )
 from ncs.progress import Track, silent
 from unif.data import MIN_NAME
+from unif.networks import attention, encode_by_length
 from unif.training import (
     CANDIDATES,
     choose_device,
@@ -166,18 +167,12 @@ class Side(nn.Module):
             )
         mask = present.clone()
         mask[:, 0] = True  # an empty row sees its first zero; attending to nothing would be NaN
-        x = x + self.dropout(self.output(self._attention(self.inputs(self.norm1(x)), mask)))
+        mixed = attention(self.inputs(self.norm1(x)), HEADS, mask[:, None, None, :])
+        x = x + self.dropout(self.output(mixed))
         x = x + self.dropout(self.narrow(F.gelu(self.wide(self.norm2(x)), approximate="tanh")))
         x = self.norm(x)
         weights = (weights + self.weight(x)[..., 0]).float().clamp(-MAX_LOG_WEIGHT, MAX_LOG_WEIGHT).exp() * present
         return F.normalize((weights[..., None] * (vectors + self.out(x)).float()).sum(dim=1), dim=1)
-
-    @staticmethod
-    def _attention(inputs: Tensor, mask: Tensor) -> Tensor:
-        n, length, _ = inputs.shape
-        query, key, value = inputs.view(n, length, 3, HEADS, -1).permute(2, 0, 3, 1, 4).unbind()
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask[:, None, None, :])
-        return mixed.transpose(1, 2).reshape(n, length, DIM)
 
 
 class ContextModel(nn.Module):
@@ -193,15 +188,7 @@ class ContextModel(nn.Module):
         """Unit vectors [n, d]; on a CPU texts of like length together."""
         order = (ids == 0).to(torch.uint8).argsort(dim=1, stable=True)
         ids, fields = ids.gather(1, order), fields.gather(1, order)
-        lengths = (ids > 0).sum(dim=1)
-        if ids.device.type != "cpu":
-            return cast(Tensor, self.code(ids, fields))
-        by_length = lengths.argsort(stable=True)
-        parts = []
-        for rows in torch.split(by_length, GROUP):
-            longest = max(1, int(lengths[rows[-1]]))
-            parts.append(self.code(ids[rows, :longest], fields[rows, :longest]))
-        return torch.cat(parts)[by_length.argsort()]
+        return encode_by_length(self.code, GROUP, ids, fields)
 
 
 class ContextTraining:

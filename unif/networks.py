@@ -108,12 +108,7 @@ class Sequence(nn.Module):
         ids = move_to_front(ids)[:, : self.longest]
         if not ids.shape[1]:
             return self.table.weight.new_zeros(len(ids), self.table.embedding_dim)
-        if ids.device.type != "cpu" or len(ids) <= GROUP:
-            return self._encode(ids)
-        lengths = (ids > 0).sum(dim=1)
-        order = lengths.argsort(stable=True)
-        parts = [self._encode(ids[rows, : max(1, int(lengths[rows[-1]]))]) for rows in torch.split(order, GROUP)]
-        return torch.cat(parts)[order.argsort()]
+        return encode_by_length(self._encode, GROUP, ids)
 
     def _encode(self, ids: Tensor) -> Tensor:
         present = ids > 0  # [n, l]
@@ -238,15 +233,20 @@ class AttentionLayer(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """[n, l, d] -> [n, l, d]; mask: [n, 1, 1, l]."""
-        n, length, dim = x.shape
-        split = self.inputs(x).view(n, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # [3, n, h, l, d / h]
-        query, key, value = split.unbind()
-        mixed = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, dropout_p=self.dropout.p * self.training
-        )
-        mixed = mixed.transpose(1, 2).reshape(n, length, dim)  # [n, l, d]
+        mixed = attention(self.inputs(x), self.heads, mask, self.dropout.p * self.training)
         x = self.norm1(x + self.dropout(self.output(mixed)))
         return cast(Tensor, self.norm2(x + self.dropout(self.narrow(F.gelu(self.wide(x))))))
+
+
+def attention(inputs: Tensor, heads: int, mask: Tensor, dropout: float = 0.0) -> Tensor:
+    """What each token gathers from those that the mask [n, 1, 1, l] lets it see, [n, l, d].
+
+    inputs: [n, l, 3 * d], the queries, keys and values of all heads.
+    """
+    n, length, _ = inputs.shape
+    query, key, value = inputs.view(n, length, 3, heads, -1).permute(2, 0, 3, 1, 4).unbind()  # [n, h, l, d / h]
+    mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+    return mixed.transpose(1, 2).reshape(n, length, -1)
 
 
 BODIES: Mapping[str, Callable[[int, int, float], nn.Module]] = {
@@ -268,6 +268,22 @@ def masked_max(vectors: Tensor, present: Tensor) -> Tensor:
     present = present.unsqueeze(-1)
     highest = vectors.masked_fill(~present, torch.finfo(vectors.dtype).min).amax(dim=1)  # [n, d]
     return highest.masked_fill(~present.any(dim=1), 0)
+
+
+def encode_by_length(encode: Callable[..., Tensor], group: int, ids: Tensor, *others: Tensor) -> Tensor:
+    """The vectors [n, d] of texts [n, l] with their tokens in front; on a CPU so many texts of like length at a time.
+
+    others: what else is known of each token, [n, l].
+    """
+    if ids.device.type != "cpu" or len(ids) <= group:
+        return encode(ids, *others)
+    lengths = (ids > 0).sum(dim=1)
+    order = lengths.argsort(stable=True)
+    parts = []
+    for rows in torch.split(order, group):
+        longest = max(1, int(lengths[rows[-1]]))
+        parts.append(encode(*(each[rows, :longest] for each in (ids, *others))))
+    return torch.cat(parts)[order.argsort()]
 
 
 def move_to_front(ids: Tensor) -> Tensor:

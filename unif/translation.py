@@ -40,6 +40,7 @@ from unif.training import (
     open_run,
     reciprocal_ranks,
     save_checkpoint,
+    softmax_loss,
 )
 from unif.translation_data import read_pairs
 
@@ -300,8 +301,7 @@ class Training:
             query = drop_entries(pairs.query[rows], QUERY_DROPOUT, draw)
             code = drop_entries(pairs.code_of(rows, draw), config.word_dropout, draw)
             same = torch.from_numpy(pairs.not_negatives(rows)).to(self.device)
-            scores = network(query, code).masked_fill(same, -1e9)
-            loss = F.cross_entropy(scores, torch.arange(len(rows), device=self.device))
+            loss = softmax_loss(network(query, code), same).mean()
             for optimizer in self.optimizers.values():
                 optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
