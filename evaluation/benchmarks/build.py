@@ -29,6 +29,7 @@ from evaluation.benchmarks.common import (
     run_command,
     source_files,
 )
+from evaluation.benchmarks.extract import parse
 from evaluation.experiments import folder_bytes
 from ncs.errors import BadInput
 from ncs.index import Index
@@ -52,7 +53,7 @@ def run(options: argparse.Namespace) -> Report:
     with tempfile.TemporaryDirectory(prefix="ncs-bench-") as room:
         peers, missing = _peers(folders, Path(room))
         build = partial(_build, folders, Path(room) / "index", options.workers)
-        parts: dict[str, Callable[[], object]] = {FLOOR: partial(in_process, parse, folders), "ncs build": build}
+        parts: dict[str, Callable[[], object]] = {FLOOR: partial(in_process, _floor, folders), "ncs build": build}
         seconds = interleaved([parts | peers] * options.rounds)
         progress = in_process(estimates, folders, Path(room) / "progress", options.workers)
         with Index.load(Path(room) / "progress") as opened:
@@ -64,10 +65,7 @@ def run(options: argparse.Namespace) -> Report:
     }  # fmt: skip
 
 
-def parse(folders: Sequence[Path]) -> None:
-    """The floor."""
-    from evaluation.benchmarks.extract import parse
-
+def _floor(folders: Sequence[Path]) -> None:
     parse(source_files(folders))
 
 
