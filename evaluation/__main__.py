@@ -160,7 +160,7 @@ def _systems(options: argparse.Namespace) -> list[System]:
 
 
 def _show(result: Experiment, baseline: str) -> None:
-    sys.stdout.write(f"\n{result.corpus}\n\n{reports.table(result, baseline)}\n\n{reports.caption(result)}\n")
+    sys.stdout.write(f"\n{result.corpus}\n\n{reports.report(result, baseline)}")
 
 
 def _with_texts(result: Experiment, data: Path | None) -> Experiment:

@@ -242,9 +242,14 @@ def _side(name: str, checks: Sequence[Mapping[str, Any]]) -> str:
     return f"{name}: {shared:.2f} of the first ten files the same, acc@5 {updated:.0f} / {built:.0f}"
 
 
+def report(experiment: Experiment, baseline: str = BASELINE) -> str:
+    """The tables and the caption."""
+    return f"{table(experiment, baseline)}\n\n{caption(experiment)}\n"
+
+
 def section(title: str, experiment: Experiment) -> str:
-    """A heading, the tables, the caption."""
-    return f"### {title}\n\n{table(experiment)}\n\n{caption(experiment)}\n"
+    """A heading and the report."""
+    return f"### {title}\n\n{report(experiment)}"
 
 
 def readme(text: str, results: Path) -> str:

@@ -78,13 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         files=outputs.output_files(options), pair=options.pair, state=options.state,
         quiet=options.quiet,
     )  # fmt: skip
-    sys.stdout.write(format_result(result))
+    sys.stdout.write(reports.report(result))
     return 0
-
-
-def format_result(experiment: Experiment) -> str:
-    """The table and its caption."""
-    return f"{reports.table(experiment)}\n\n{reports.caption(experiment)}\n"
 
 
 def evaluate(

@@ -81,7 +81,7 @@ def evaluate(
 
     Example: ncs evaluate questions.json --html report.html
     """
-    from evaluation import stackoverflow
+    from evaluation import reports, stackoverflow
 
     files = {"json": out, "csv": csv, "sheet": sheet, "html": html}
     folders = index or [index_folder(None)]
@@ -89,7 +89,7 @@ def evaluate(
     if as_json:
         show_json(asdict(results))
     else:
-        show_text(stackoverflow.format_result(results))
+        show_text(reports.report(results))
 
 
 def annotate(
