@@ -1,17 +1,18 @@
 ; What C and C++ share. Captures are named by the fields of a Document (ncs/types.py); `@function` is a kind of
 ; document, with its `.name`. A name is as deep in its declarator as the function's type has pointers.
 
-(function_definition declarator: (function_declarator declarator: (identifier) @function.name) body: (_)) @function
-(function_definition declarator: (pointer_declarator declarator: (function_declarator declarator: (identifier) @function.name)) body: (_)) @function
-(function_definition declarator: (pointer_declarator declarator: (pointer_declarator declarator: (function_declarator declarator: (identifier) @function.name))) body: (_)) @function
-(function_definition declarator: (pointer_declarator declarator: (pointer_declarator declarator: (pointer_declarator declarator: (function_declarator declarator: (identifier) @function.name)))) body: (_)) @function
-(function_definition
-  declarator: (function_declarator declarator: (parenthesized_declarator (pointer_declarator
-    declarator: (function_declarator declarator: (identifier) @function.name)))) body: (_)) @function
-(function_definition
-  declarator: (pointer_declarator declarator: (function_declarator declarator: (parenthesized_declarator (pointer_declarator
-    declarator: (function_declarator declarator: (identifier) @function.name))))) body: (_)) @function
-(function_definition declarator: (parenthesized_declarator (identifier) @function.name) body: (_)) @function
+(function_definition declarator: [
+  (function_declarator declarator: (identifier) @function.name)
+  (pointer_declarator declarator: (function_declarator declarator: (identifier) @function.name))
+  (pointer_declarator declarator: (pointer_declarator declarator: (function_declarator declarator: (identifier) @function.name)))
+  (pointer_declarator declarator: (pointer_declarator declarator: (pointer_declarator
+    declarator: (function_declarator declarator: (identifier) @function.name))))
+  (function_declarator declarator: (parenthesized_declarator (pointer_declarator
+    declarator: (function_declarator declarator: (identifier) @function.name))))
+  (pointer_declarator declarator: (function_declarator declarator: (parenthesized_declarator (pointer_declarator
+    declarator: (function_declarator declarator: (identifier) @function.name)))))
+  (parenthesized_declarator (identifier) @function.name)
+] body: (_)) @function
 
 (struct_specifier name: (_) @class.name body: (_)) @class
 (union_specifier name: (_) @class.name body: (_)) @class

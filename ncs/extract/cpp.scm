@@ -1,18 +1,13 @@
 ; C++: what C has not. `@method` is a function within a class; `@class` is whatever else gives its name to a scope,
 ; `@scope` the class that a function names as its own; `@preamble` stands directly before a function.
 
-(function_definition
-  declarator: (function_declarator declarator: [(field_identifier) (destructor_name) (operator_name)] @method.name)
-  body: (_)) @method
-(function_definition
-  declarator: (pointer_declarator declarator: (function_declarator declarator: [(field_identifier) (destructor_name) (operator_name)] @method.name))
-  body: (_)) @method
-(function_definition
-  declarator: (reference_declarator (function_declarator declarator: [(field_identifier) (destructor_name) (operator_name)] @method.name))
-  body: (_)) @method
-(function_definition
-  declarator: (pointer_declarator declarator: (pointer_declarator declarator: (function_declarator declarator: [(field_identifier) (destructor_name) (operator_name)] @method.name)))
-  body: (_)) @method
+(function_definition declarator: [
+  (function_declarator declarator: [(field_identifier) (destructor_name) (operator_name)] @method.name)
+  (pointer_declarator declarator: (function_declarator declarator: [(field_identifier) (destructor_name) (operator_name)] @method.name))
+  (pointer_declarator declarator: (pointer_declarator
+    declarator: (function_declarator declarator: [(field_identifier) (destructor_name) (operator_name)] @method.name)))
+  (reference_declarator (function_declarator declarator: [(field_identifier) (destructor_name) (operator_name)] @method.name))
+] body: (_)) @method
 (function_definition declarator: (reference_declarator (function_declarator declarator: (identifier) @function.name)) body: (_)) @function
 (function_definition declarator: (operator_cast type: (_) @method.name) body: (_)) @method
 (function_definition
@@ -20,54 +15,40 @@
   body: (_)) @method @scope
 (function_definition declarator: (function_declarator declarator: (template_function name: (identifier) @function.name)) body: (_)) @function
 
-(function_definition
-  declarator: (function_declarator declarator: (qualified_identifier scope: (_) @scope.name
-    name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name))
-  body: (_)) @method @scope
-(function_definition
-  declarator: (function_declarator declarator: (qualified_identifier name: (qualified_identifier scope: (_) @scope.name
-    name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name)))
-  body: (_)) @method @scope
-(function_definition
-  declarator: (function_declarator declarator: (qualified_identifier name: (qualified_identifier name: (qualified_identifier scope: (_) @scope.name
-    name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name))))
-  body: (_)) @method @scope
-(function_definition
-  declarator: (pointer_declarator declarator: (function_declarator declarator: (qualified_identifier scope: (_) @scope.name
-    name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name)))
-  body: (_)) @method @scope
-(function_definition
-  declarator: (pointer_declarator declarator: (function_declarator declarator: (qualified_identifier name: (qualified_identifier scope: (_) @scope.name
-    name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name))))
-  body: (_)) @method @scope
-(function_definition
-  declarator: (pointer_declarator declarator: (function_declarator declarator: (qualified_identifier name: (qualified_identifier name: (qualified_identifier scope: (_) @scope.name
-    name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name)))))
-  body: (_)) @method @scope
-(function_definition
-  declarator: (reference_declarator (function_declarator declarator: (qualified_identifier scope: (_) @scope.name
-    name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name)))
-  body: (_)) @method @scope
-(function_definition
-  declarator: (reference_declarator (function_declarator declarator: (qualified_identifier name: (qualified_identifier scope: (_) @scope.name
-    name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name))))
-  body: (_)) @method @scope
-(function_definition
-  declarator: (reference_declarator (function_declarator declarator: (qualified_identifier name: (qualified_identifier name: (qualified_identifier scope: (_) @scope.name
-    name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name)))))
-  body: (_)) @method @scope
-(function_definition
-  declarator: (pointer_declarator declarator: (pointer_declarator declarator: (function_declarator declarator: (qualified_identifier scope: (_) @scope.name
-    name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name))))
-  body: (_)) @method @scope
-(function_definition
-  declarator: (pointer_declarator declarator: (pointer_declarator declarator: (function_declarator declarator: (qualified_identifier name: (qualified_identifier scope: (_) @scope.name
-    name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name)))))
-  body: (_)) @method @scope
-(function_definition
-  declarator: (pointer_declarator declarator: (pointer_declarator declarator: (function_declarator declarator: (qualified_identifier name: (qualified_identifier name: (qualified_identifier scope: (_) @scope.name
-    name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name))))))
-  body: (_)) @method @scope
+(function_definition declarator: [
+  (function_declarator declarator: [
+    (qualified_identifier scope: (_) @scope.name
+      name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name)
+    (qualified_identifier name: (qualified_identifier scope: (_) @scope.name
+      name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name))
+    (qualified_identifier name: (qualified_identifier name: (qualified_identifier scope: (_) @scope.name
+      name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name)))
+  ])
+  (pointer_declarator declarator: (function_declarator declarator: [
+    (qualified_identifier scope: (_) @scope.name
+      name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name)
+    (qualified_identifier name: (qualified_identifier scope: (_) @scope.name
+      name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name))
+    (qualified_identifier name: (qualified_identifier name: (qualified_identifier scope: (_) @scope.name
+      name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name)))
+  ]))
+  (pointer_declarator declarator: (pointer_declarator declarator: (function_declarator declarator: [
+    (qualified_identifier scope: (_) @scope.name
+      name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name)
+    (qualified_identifier name: (qualified_identifier scope: (_) @scope.name
+      name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name))
+    (qualified_identifier name: (qualified_identifier name: (qualified_identifier scope: (_) @scope.name
+      name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name)))
+  ])))
+  (reference_declarator (function_declarator declarator: [
+    (qualified_identifier scope: (_) @scope.name
+      name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name)
+    (qualified_identifier name: (qualified_identifier scope: (_) @scope.name
+      name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name))
+    (qualified_identifier name: (qualified_identifier name: (qualified_identifier scope: (_) @scope.name
+      name: [(identifier) (destructor_name) (operator_name) (template_function)] @method.name)))
+  ]))
+] body: (_)) @method @scope
 
 (init_declarator declarator: (identifier) @function.name value: (lambda_expression)) @function
 
