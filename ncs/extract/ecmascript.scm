@@ -60,27 +60,19 @@
   right: [(arrow_function) (function_expression) (generator_function)]) @scope
   (#eq? @_prototype "prototype"))
 
-((call_expression function: (identifier) @_test arguments: (arguments . (string))) @test
-  (#any-of? @_test "describe" "it" "test" "suite" "specify" "fdescribe" "xdescribe" "xit"))
-((call_expression function: (identifier) @_test arguments: (arguments . (template_string))) @test
+((call_expression function: (identifier) @_test arguments: (arguments . [(string) (template_string)])) @test
   (#any-of? @_test "describe" "it" "test" "suite" "specify" "fdescribe" "xdescribe" "xit"))
 ((call_expression
   function: (member_expression object: (identifier) @_test property: (property_identifier) @_how)
-  arguments: (arguments . (string))) @test
-  (#any-of? @_test "describe" "it" "test" "suite" "QUnit")
-  (#any-of? @_how "only" "skip" "concurrent" "sequential" "describe" "serial" "parallel" "module" "test"))
-((call_expression
-  function: (member_expression object: (identifier) @_test property: (property_identifier) @_how)
-  arguments: (arguments . (template_string))) @test
+  arguments: (arguments . [(string) (template_string)])) @test
   (#any-of? @_test "describe" "it" "test" "suite" "QUnit")
   (#any-of? @_how "only" "skip" "concurrent" "sequential" "describe" "serial" "parallel" "module" "test"))
 ((call_expression
   function: (call_expression function: (member_expression object: (identifier) @_test property: (property_identifier) @_how))
   arguments: (arguments . (string))) @test
   (#any-of? @_test "describe" "it" "test") (#eq? @_how "each"))
-((call_expression function: (identifier) @_test arguments: (arguments . (arrow_function))) @test
-  (#any-of? @_test "beforeEach" "afterEach" "beforeAll" "afterAll"))
-((call_expression function: (identifier) @_test arguments: (arguments . (function_expression))) @test
+((call_expression
+  function: (identifier) @_test arguments: (arguments . [(arrow_function) (function_expression)])) @test
   (#any-of? @_test "beforeEach" "afterEach" "beforeAll" "afterAll"))
 
 (call_expression function: (identifier) @calls)

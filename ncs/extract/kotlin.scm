@@ -10,9 +10,9 @@
 (class_declaration name: (identifier) @class.name) @class
 (object_declaration name: (identifier) @class.name) @class
 
-((annotation (user_type (identifier) @_test .)) @test.member
-  (#any-of? @_test "Test" "ParameterizedTest" "RepeatedTest" "TestFactory" "TestTemplate"))
-((annotation (constructor_invocation (user_type (identifier) @_test .))) @test.member
+((annotation [
+    (user_type (identifier) @_test .) (constructor_invocation (user_type (identifier) @_test .))
+  ]) @test.member
   (#any-of? @_test "Test" "ParameterizedTest" "RepeatedTest" "TestFactory" "TestTemplate"))
 ((delegation_specifier (constructor_invocation (user_type (identifier) @_test .))) @test.member
   (#match? @_test "^(String|Fun|Describe|Behavior|Should|Free|Word|Feature|Expect|Annotation)Spec$"))

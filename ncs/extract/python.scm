@@ -8,22 +8,22 @@
 
 ((class_definition superclasses: (argument_list (_) @_test)) @test
   (#match? @_test "TestCase$"))
-((module (function_definition name: (identifier) @_test) @test.by_name)
-  (#match? @_test "^test_"))
-((module (decorated_definition definition: (function_definition name: (identifier) @_test)) @test.by_name)
+((module [
+    (function_definition name: (identifier) @_test)
+    (decorated_definition definition: (function_definition name: (identifier) @_test))
+  ] @test.by_name)
   (#match? @_test "^test_"))
 ((module (class_definition name: (identifier) @_test) @test.by_name)
   (#match? @_test "^Test([A-Z_]|$)"))
-((import_statement name: (dotted_name . (identifier) @test.library))
-  (#any-of? @test.library "pytest" "unittest"))
-((import_statement name: (aliased_import name: (dotted_name . (identifier) @test.library)))
-  (#any-of? @test.library "pytest" "unittest"))
-((import_from_statement module_name: (dotted_name . (identifier) @test.library))
-  (#any-of? @test.library "pytest" "unittest"))
+([
+    (import_statement name: (dotted_name . (identifier) @test.library))
+    (import_statement name: (aliased_import name: (dotted_name . (identifier) @test.library)))
+    (import_from_statement module_name: (dotted_name . (identifier) @test.library))
+  ] (#any-of? @test.library "pytest" "unittest"))
 
-((decorated_definition (decorator (identifier) @_overload) definition: (function_definition)) @overload
-  (#eq? @_overload "overload"))
-((decorated_definition (decorator (attribute attribute: (identifier) @_overload)) definition: (function_definition)) @overload
+((decorated_definition
+    (decorator [(identifier) @_overload (attribute attribute: (identifier) @_overload)])
+    definition: (function_definition)) @overload
   (#eq? @_overload "overload"))
 
 (decorator (identifier) @calls)
