@@ -115,8 +115,6 @@ class Files:
 
     def rows_of(self, trace: Trace, definitions: Definitions) -> Rows:
         """The distinct functions of a trace's frames (`_function_of`), innermost first."""
-        if not trace.frames:
-            return np.zeros(0, np.int64)
         rows: dict[int, None] = {}
         with closing(Documents(self._snapshot)) as documents:
             for frame in trace.frames:
@@ -127,7 +125,7 @@ class Files:
                 alike = {number: _alike(frame.path, *self.places[number]) for number in named}
                 most = max(alike.values(), default=0)
                 files = [number for number, parts in alike.items() if parts == most > 0]
-                here = np.flatnonzero(np.isin(self.numbers, files)) if files else np.zeros(0, np.int64)
+                here = np.flatnonzero(np.isin(self.numbers, files))
                 if len(here):
                     best = _function_of(frame, documents.locations(here.tolist()))
                     rows |= {} if best is None else {int(here[best]): None}
