@@ -179,14 +179,13 @@ class Index:
         """Whether the index has the files of this ranker."""
         return name not in ON_REQUEST or (not self.snapshot.distrust and (self.snapshot.statistics / name).is_dir())
 
-    def fitted(self, name: str, *, track: Track = silent, **config: object) -> Ranker:
+    def fitted(self, name: str, **config: object) -> Ranker:
         """A ranker with these settings, fitted now to the documents of this index; nothing is written."""
         from ncs.learn.embeddings import Embeddings
 
         ranker = create_ranker(name, **config)
         if name in (*FITTED, *ON_REQUEST):
-            embeddings = Embeddings.load(self.snapshot.statistics)
-            ranker.fit(self.word_table(), embeddings, self.documents.tables[0], track=track)
+            ranker.fit(self.word_table(), Embeddings.load(self.snapshot.statistics), self.documents.tables[0])
         else:
             ranker.load(self.snapshot)
         ranker.compose([self.ranker(part) for part in ranker.parts])
