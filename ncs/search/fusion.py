@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from math import fsum  # the order of rankings cannot change it
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +12,6 @@ import numpy as np
 from ncs.errors import BadInput, check_k
 from ncs.search.rankers import Ranker
 from ncs.search.ranking import Ranking
-from ncs.storage.arrays import as_pairs, distinct, top_rows
 
 if TYPE_CHECKING:
     from ncs.types import Mask
@@ -26,13 +27,12 @@ def fuse(
     >>> fuse([[(4, 9.1), (7, 2.0)], [(7, 0.8)]], k=2)
     [(7, 0.03252247488101534), (4, 0.01639344262295082)]
     """
-    rows = [np.fromiter((row for row, _ in ranking), np.int64, len(ranking)) for ranking in rankings]
-    union = distinct(np.concatenate([*rows, np.zeros(0, np.int64)]))
-    parts = np.zeros((len(union), len(rows)))
-    for column, own in enumerate(rows):
-        parts[np.searchsorted(union, own), column] = 1 / (constant + 1 + np.arange(len(own)))
-    # smallest first, so that the order of rankings cannot change a sum
-    return as_pairs(*top_rows(union, np.sort(parts, axis=1).sum(axis=1), k))
+    parts: dict[int, list[float]] = defaultdict(list)
+    for ranking in rankings:
+        for rank, (row, _) in enumerate(ranking, 1):
+            parts[row].append(1 / (constant + rank))
+    scores = [(row, fsum(shares)) for row, shares in parts.items()]
+    return sorted(scores, key=lambda hit: (-hit[1], hit[0]))[:k]
 
 
 class RrfRanker(Ranker):
