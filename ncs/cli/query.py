@@ -103,10 +103,9 @@ def query(
             code=open_hit is not None or needs_code(form, code=not no_code), explain=explain,
             min_confidence=min_confidence, unfold=unfold, files=files or form == "paths",
         )  # fmt: skip
-        lines = options.context_lines(context, before, after)
         _show(
-            answer, opened_index, form, open_hit, code=not no_code, all_lines=all_lines, context=lines, color=color,
-            quiet=quiet,
+            answer, opened_index, form, open_hit, code=not no_code, all_lines=all_lines,
+            context=options.context_lines(context, before, after), color=color, quiet=quiet,
         )  # fmt: skip
 
 
@@ -155,10 +154,9 @@ def similar(
             repository=repository, path=path, glob=globs, kind=kind, no_tests=no_tests, regexp=options.either(regexps),
             code=open_hit is not None or needs_code(form, code=not no_code),
         )  # fmt: skip
-        lines = options.context_lines(context, before, after)
         _show(
-            answer, opened_index, form, open_hit, code=not no_code, all_lines=all_lines, context=lines, color=color,
-            quiet=quiet,
+            answer, opened_index, form, open_hit, code=not no_code, all_lines=all_lines,
+            context=options.context_lines(context, before, after), color=color, quiet=quiet,
         )  # fmt: skip
 
 
