@@ -112,12 +112,6 @@ class PostingTable(ArrayTable):
         here = slice(0, 0) if id is None else slice(self.offsets[id], self.offsets[id + 1])
         return self.rows[here], self.impacts[here]
 
-    def add_scores(self, weights: Mapping[str, float], scores: Scores) -> None:
-        """Add the score of every row for stems with these weights to `scores`, float64, in the order of `weights`."""
-        for stem, weight in weights.items():
-            rows, impacts = self.posting(stem)
-            scores[rows] += impacts if weight == 1 else impacts * np.float64(weight)
-
     def scores(self, weights: Mapping[str, float], rows: Rows) -> Scores:
         """The scores of these rows, [len(rows)]."""
         scores, targets = np.zeros(len(rows)), rows.astype(self.rows.dtype)
@@ -186,7 +180,10 @@ class Postings:
         scores = np.zeros(len(self))
         weights = dict(sorted(weights.items()))  # sum in stem order, so that word order cannot change a score
         for first, table in zip(self._firsts.tolist(), self.tables, strict=True):
-            table.add_scores(weights, scores[first : first + len(table)])
+            own = scores[first : first + len(table)]
+            for stem, weight in weights.items():
+                rows, impacts = table.posting(stem)
+                own[rows] += impacts * np.float64(weight)
         return scores
 
     def top_rows(
@@ -309,8 +306,7 @@ def _stems(vocabulary: Vocabulary) -> tuple[Vocabulary, NDArray[np.int64]]:
     """The stems of a vocabulary and the stem id of each word id."""
     stemmed = stem_all(vocabulary)
     stems = Vocabulary.of(set(stemmed))
-    ids = {word: id for id, word in enumerate(stems)}
-    return stems, np.fromiter((ids[word] for word in stemmed), np.int64, len(stemmed))
+    return stems, stems.ids_of(stemmed).astype(np.int64)
 
 
 def _count(
