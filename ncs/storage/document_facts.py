@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from ncs.errors import reading
@@ -25,8 +24,6 @@ UNNAMED = frozenset({"initializer", "block", "section"})
 """Kinds of documents without a name of their own."""
 DECLARING = OUTLINES | {"definition"}
 """Kinds of documents that may declare names."""
-BATCH = 5_000
-"""Documents whose declarations are read at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +77,9 @@ def _definitions(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:
 def _declarations(documents: DocumentTable) -> Iterator[tuple[int, str, str]]:
     """(row, name, class) of the names that these documents declare."""
     rows = enumerate(documents.names())
-    outlines = ((row, name if kind == "class" else "") for row, (name, _, kind) in rows if kind in DECLARING)
-    while some := list(islice(outlines, BATCH)):
-        for (row, scope), names in zip(some, documents.declared([row for row, _ in some]), strict=True):
-            yield from ((row, name, scope) for name in names if name != scope)
+    outlines = [(row, name if kind == "class" else "") for row, (name, _, kind) in rows if kind in DECLARING]
+    for (row, scope), names in zip(outlines, documents.declared([row for row, _ in outlines]), strict=True):
+        yield from ((row, name, scope) for name in names if name != scope)
 
 
 def write_languages(statistics: Path, documents: DocumentTable) -> None:
