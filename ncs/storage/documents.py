@@ -206,12 +206,9 @@ class DocumentTable:
             rows = list(self._rows(SELECT_COPIES_FROM, (start, stop), (bytes, *PLACED)))
         return [(digest, Location(*place)) for digest, *place in rows]
 
-    def files(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
-        """The number of each row's file, int32 [n], and (repository, path) of each number; read once."""
-        return self._files
-
     @cached_property
-    def _files(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
+    def files(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
+        """The number of each row's file, int32 [n], and (repository, path) of each number."""
         with self._reading():
             return self.column("file"), list(self._rows(SELECT_FILES, (), (str, str)))
 
@@ -264,7 +261,7 @@ class DocumentTable:
         and kind."""
         with self._reading():
             labels = [label for (label,) in self._rows("SELECT label FROM labels ORDER BY id", (), (str,))]
-            files, places = self.files()
+            files, places = self.files
             live = ~np.isin(files, dead_files)
             copy_files = self.column("copy_file")
             live_copies = copy_files[~np.isin(copy_files, dead_files)]
@@ -293,7 +290,7 @@ class DocumentTable:
             mask &= ~self.with_labels("language", names_of(filters.language_not))
         if passes is not None:
             with self._reading():
-                files, places = self.files()
+                files, places = self.files
                 matching = np.array([passes(*place) for place in places], np.bool_)
                 matching[dead_files] = False
                 in_files = matching[files]
@@ -394,7 +391,7 @@ class Documents:
         """The number of each row's file, int32 [n], -1 for tombstones, and (repository, path) of each number."""
         numbers, places = [], list[tuple[str, str]]()
         for table in self.tables:
-            own, own_files = table.files()
+            own, own_files = table.files
             numbers.append(own + len(places))
             places += own_files
         files, live = np.concatenate(numbers).astype(np.int32), self._snapshot.live

@@ -173,7 +173,7 @@ class FileRoleTable(ArrayTable):
 
 def write_file_roles(documents: DocumentTable, segment: Path) -> FileRoleTable:
     """Write `<segment>/file_roles/` from the documents of the segment."""
-    file, places = documents.files()
+    file, places = documents.files
     repositories: dict[str, int] = {}
     owners = [repositories.setdefault(repository, len(repositories)) for repository, _ in places]
     builder = WordTableBuilder()

@@ -145,7 +145,7 @@ def test_a_mask_marks_the_rows_that_match_every_filter_themselves_or_by_a_copy(
 
 
 def test_a_copy_in_a_dead_file_is_neither_shown_nor_counted_nor_a_match(table: DocumentTable) -> None:
-    _, places = table.files()
+    _, places = table.files
     dead = places.index(("app", "test/T.java"))
     assert table.documents([4], frozenset([dead]))[0].copies == ()
     assert mask(table, path="test", dead=[dead]) == []
