@@ -6,7 +6,6 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -28,8 +27,8 @@ USES, DEFINITIONS, DECLARED = "uses", "definitions", "declared"
 USED: tuple[Field, ...] = ("calls", "types", "enums")
 MAX_LETTERS, MAX_SHORT = 80, 3
 """Most letters of a stored name, as longer ones are generated, and of a name that is never matched as a prefix."""
-FOLDED_NAMES, MAX_DEFINITIONS = 1 << 14, 2_000
-"""Size of the cache of folded names, and most definitions of one name that are compared."""
+MAX_DEFINITIONS = 2_000
+"""Most definitions of one name that are compared."""
 
 EXACT, FOLDED, PREFIX = 1.0, 0.8, 0.4
 """Score of a match: same spelling; same but for case and underscores; prefix of a longer name."""
@@ -195,13 +194,12 @@ class DefinitionTable(ArrayTable):
         """Make the table from (row, name, scope) of every definition, by ascending row of each name."""
         numbers: dict[str, int] = {}  # each distinct name once: a definition takes sixteen bytes
         rows, keys, spelled, scopes = array("i"), array("i"), array("I"), array("I")
-        key_of, scope_crc = lru_cache(FOLDED_NAMES)(folded), lru_cache(FOLDED_NAMES)(_folded_crc)
         for row, name, scope in definitions:
-            if key := key_of(name):
+            if key := folded(name):
                 rows.append(row)
                 keys.append(numbers.setdefault(key, len(numbers)))
                 spelled.append(_crc(name))
-                scopes.append(scope_crc(scope) if scope else 0)
+                scopes.append(_folded_crc(scope) if scope else 0)
         names, ids = Vocabulary.numbered(numbers)
         owners = ids[np.array(keys, np.int32)]
         order = np.argsort(owners, kind="stable")
