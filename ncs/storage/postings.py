@@ -168,10 +168,8 @@ class Postings:
         return 1.0 if id is None else float(self.statistics.in_code[id])
 
     def search(self, words: Sequence[str], k: int, *, allowed: Mask | None = None) -> list[tuple[int, float]]:
-        """The best k rows with at least one of the words, by (-score, row); a repeated word counts each time.
-
-        Raises BadInput for k < 1 or a mask that does not fit.
-        """
+        """The best k rows with at least one of the words, by (-score, row); a repeated word counts each time. Raises
+        BadInput for k < 1."""
         (best,) = self.top_rows(weights_of(stem_all(words)), k, [allowed])
         return as_pairs(*best)
 
@@ -191,9 +189,6 @@ class Postings:
     ) -> list[tuple[Rows, Scores]]:
         """For each mask, the best k of its rows and their scores for stems with these weights; None: of all rows."""
         check_k(k)
-        for mask in masks:
-            if mask is not None and len(mask) != len(self):
-                raise BadInput(f"the mask has {len(mask)} rows, the index {len(self)}; make it for this index")
         scores = self.all_scores(weights)
         rows = np.flatnonzero(scores > 0)
         of_masks = [rows if mask is None else rows[mask[rows]] for mask in (both(mask, self.live) for mask in masks)]

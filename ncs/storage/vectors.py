@@ -19,7 +19,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ncs.errors import BadInput, check_k, damaged, reading, unknown
+from ncs.errors import check_k, damaged, reading, unknown
 from ncs.files import read_json, save_array
 from ncs.storage.arrays import both, gather, load_array, offsets_of, top_rows
 from ncs.storage.snapshot import Snapshot
@@ -124,11 +124,8 @@ class VectorIndex:
         return index
 
     def search(self, query: Matrix, k: int, *, allowed: Mask | None = None) -> tuple[Rows, Scores]:
-        """The best k rows for a query [dim] and their scores, by (-score, row); raises BadInput for k < 1 or a mask
-        that does not fit."""
+        """The best k rows for a query [dim] and their scores, by (-score, row); raises BadInput for k < 1."""
         check_k(k)
-        if allowed is not None and allowed.shape != (len(self),):
-            raise BadInput(f"a filter of shape {allowed.shape} does not fit {len(self)} rows")
         mask = None if allowed is None else allowed & self._nonzero()
         candidates = self._candidates(np.ascontiguousarray(query, np.float32), k, mask)
         return top_rows(candidates, self.similarities(query, candidates), k)

@@ -129,8 +129,6 @@ def test_bad_settings_and_searches_are_refused() -> None:
     for k1, b in ((-1, B), (K1, 1.5)):
         with pytest.raises(BadInput, match=r"k1=-1|b=1\.5"):
             build(table([]), weights=PLAIN, k1=k1, b=b)
-    with pytest.raises(BadInput, match="mask"):
-        postings([{}]).search(["file"], 1, allowed=np.ones(2, np.bool_))
     with pytest.raises(BadInput, match="must be at least 1"):
         postings([{}]).search(["file"], 0)
 

@@ -176,8 +176,6 @@ def test_few_rows_are_searched_exactly_and_wrong_arguments_are_refused() -> None
         choose_kind("hnsw", 5)
     with pytest.raises(BadInput, match="must be at least 1"):
         index.search(vectors[0], 0)
-    with pytest.raises(BadInput, match=f"does not fit {len(vectors)} rows"):
-        index.search(vectors[0], 1, allowed=np.ones(4, np.bool_))
 
 
 def test_missing_and_truncated_files_and_those_that_do_not_fit_are_refused(tmp_path: Path) -> None:
