@@ -218,11 +218,9 @@ def tune(snapshot: Snapshot, feedback: Sequence[Feedback], *, force: bool = Fals
 def reset(snapshot: Snapshot) -> bool:
     """Remove the tuned weights; whether there were any."""
     with open_writer(snapshot.folder):
-        try:
-            (snapshot.folder / TUNED).unlink()
-        except FileNotFoundError:
-            return False
-    return True
+        existed = (snapshot.folder / TUNED).is_file()
+        (snapshot.folder / TUNED).unlink(missing_ok=True)
+    return existed
 
 
 def summary(tuned: Tuned) -> str:
