@@ -289,8 +289,8 @@ class DocumentTable:
         if filters.language_not:
             mask &= ~self.with_labels("language", names_of(filters.language_not))
         if passes is not None:
+            files, places = self.files  # before the lock: until Python 3.11 a cached property has one, too
             with self._reading():
-                files, places = self.files
                 matching = np.array([passes(*place) for place in places], np.bool_)
                 matching[dead_files] = False
                 in_files = matching[files]
