@@ -81,8 +81,9 @@ def read_trace(text: str) -> Trace:
     lines, frames, rest = text.splitlines(), [], []
     for at, line in enumerate(lines):
         matches = list(islice(_FRAME.finditer(line), PER_LINE))
-        if line.strip() and not matches and not _NO_MESSAGE.match(line):
-            rest.append(line)
+        message = _FRAME.sub("", line)
+        if message.strip() and not _NO_MESSAGE.match(line) and not (matches and rest):  # in Lua the first frame has it
+            rest.append(message)
         for match in matches:
             parts = re.split(r"[/\\]", match[1].removeprefix("file://"))
             path = tuple(part for part in parts if part not in ("", ".", ".."))

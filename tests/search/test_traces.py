@@ -184,6 +184,23 @@ def test_what_follows_a_trace_is_found_by_its_message(index: Index) -> None:
     assert read_trace(GO).message == "panic: no flag"
 
 
+@pytest.mark.parametrize(
+    ("trace", "message"),
+    [
+        ("lua: src/lapp.lua:12: no such flag\nstack traceback:\n\tsrc/lapp.lua:9: in main", "lua: : no such flag"),
+        ("/app/base.rb:12:in `run': no such port (E)\n\tfrom /app/base.rb:9:in `go'", ":in `run': no such port (E)"),
+        (
+            "PHP Fatal error: no such route in /app/App.php:12\n#0 /app/App.php(9): run()",
+            "PHP Fatal error: no such route in ",
+        ),
+        ("thread 'main' panicked at src/main.rs:10:5:\nno such plan", "no such plan"),
+        ("src/things/core.py:12", ""),
+    ],
+)
+def test_a_message_in_the_line_of_the_first_frame_is_the_traces(trace: str, message: str) -> None:
+    assert read_trace(trace).message == message
+
+
 def test_a_message_leads_to_the_literal_that_wrote_it_before_the_test_that_quotes_it(index: Index) -> None:
     first, *_ = index.search("ValueError: notes.txt cannot be opened in mode 'rw'", 3)
     assert first.document.qualified_name == "Opener.open_stream"
