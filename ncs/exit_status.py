@@ -25,7 +25,8 @@ def _wrong_option(error: Any, name: str) -> str:
         bound = f"at least {least}" if most is None else f"from {least} to {most}"
         return OUT_OF_RANGE.format(name="/".join(error.param.opts), value=value, bound=bound)
     command = getattr(getattr(error, "ctx", None), "command_path", name)
-    return f"{error.format_message().rstrip('.')}; see {command} --help"
+    text = error.format_message().rstrip(".").replace(" int range", " integer").replace(" float range", " number")
+    return f"{text}; see {command} --help"
 
 
 def main_program(name: str, interrupted: str = "") -> Callable[[Callable[P, int]], Callable[P, int]]:

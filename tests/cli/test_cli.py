@@ -93,6 +93,7 @@ def test_a_note_says_why_little_or_nothing_is_found(demo: Path, arguments: list[
         (["query", "x", "-i", "nowhere"], "no index at nowhere; make one with: ncs build"),
         (["query", "x", "--ranker", "two\nlines\x1b[2J"], "no ranker 'two\\nlines\\x1b[2J'; "),
         (["query", "x", "-n", "-1"], "ncs: -n/--limit/-k is -1; it must be at least 1\n"),
+        (["query", "x", "-n", "1e9"], "Invalid value for '-n' / '--limit' / '-k': '1e9' is not a valid integer; see"),
         (["query", "x", "-C", "-1"], "ncs: -C/--context is -1; it must be at least 0\n"),
         (["query", "x", "--min-confidence", "1.5"], "ncs: --min-confidence is 1.5; it must be from 0 to 1\n"),
         (["locate", "nofile.md"], "cannot read nofile.md"),
