@@ -86,7 +86,9 @@ def rich_console(color: str = "auto") -> Console:
         "always": {"force_terminal": True, "color_system": "standard", "no_color": False},
         "never": {"color_system": None},
     }
-    return Terminal(highlight=False, soft_wrap=False, emoji=False, **forced.get(color, {}))
+    console = Terminal(highlight=False, soft_wrap=False, emoji=False, **forced.get(color, {}))
+    console.width = console.width or 80  # COLUMNS=0
+    return console
 
 
 def columns_of(text: str) -> int:

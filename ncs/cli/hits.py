@@ -113,13 +113,13 @@ def show_plain(answer: Answer, *, code: bool, all_lines: bool, context: tuple[in
 
 def _standing(hit: Mapping[str, Any]) -> str:
     """The match, similarity, likelihood or score of a hit, after "frame" for one of a stack trace; nothing for a regexp
-    alone."""
+    alone and a file to edit."""
     if hit["confidence"] is not None:
         standing = str(hit["likelihood"])
     elif "reverse" in hit:
         standing = f"{hit['score']:.0%} similar"
     else:
-        standing = hit.get("match") or ("" if "regexp_matches" in hit else f"{hit['score']:.4f}")
+        standing = hit.get("match") or ("" if {"regexp_matches", "reasons"} & set(hit) else f"{hit['score']:.4f}")
     return ", ".join(filter(None, ["frame" if "line" in hit and "regexp_matches" not in hit else "", standing]))
 
 

@@ -72,6 +72,17 @@ def test_every_format_shows_a_path_that_opens_from_here(home: Path, folder: str,
         assert f"also at {shown.replace('app', 'copy') if 'app' in shown else '../copy/' + shown}:11" in run.stdout
 
 
+def test_a_terminal_without_a_width_has_that_of_most(query: Query) -> None:
+    shown = query("hide soft keyboard", "--format", "table").stdout
+    assert (query("hide soft keyboard", "--format", "table", COLUMNS="0").stdout, bool(shown)) == (shown, True)
+
+
+def test_a_file_to_edit_has_reasons_and_no_score(home: Path) -> None:
+    first, reasons, *_ = invoke("locate", "hide soft keyboard", "-n", "1", cwd=home).stdout.splitlines()
+    assert first == "1. Keyboards.hideSoftKeyboard  repos/app/src/Keyboards.java:11"
+    assert reasons.startswith("   words of the title: ")
+
+
 def test_what_is_not_on_disk_keeps_the_path_of_its_repository(home: Path, tmp_path: Path) -> None:
     run = invoke("query", "unique archived dock", "-n", "1", "--no-code", cwd=home)
     assert run.stdout.split()[2] == "packed/dock.py:1"
