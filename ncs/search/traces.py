@@ -78,7 +78,8 @@ def read_trace(text: str) -> Trace:
     >>> read_trace("how to read a file").frames
     ()
     """
-    lines, frames, rest = text.splitlines(), [], []
+    lines, frames = text.splitlines(), []
+    rest: list[str] = []
     for at, line in enumerate(lines):
         matches = list(islice(_FRAME.finditer(line), PER_LINE))
         message = _FRAME.sub("", line)
