@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from ncs.index import Index
 from tests import corpus
@@ -22,7 +22,9 @@ os.environ["LOCALAPPDATA"] = os.environ["XDG_STATE_HOME"]  # so on Windows
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 
-settings.register_profile("ncs", max_examples=40, deadline=None)
+settings.register_profile(  # a busy machine is no fault of a test
+    "ncs", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("ncs")
 
 

@@ -83,6 +83,15 @@ def connection_to(url: str) -> socket.socket:
     return socket.create_connection((str(address.hostname), address.port or 0), LONG)
 
 
+def refuses(server: Served) -> bool:
+    """Whether it takes no connection, as it was told to stop."""
+    try:
+        connection_to(server.url).close()
+    except OSError:
+        return True
+    return False
+
+
 def exchange(url: str, data: bytes) -> bytes:
     """The answer to these bytes, which the server need not read to their end."""
     with connection_to(url) as connection:

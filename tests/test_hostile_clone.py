@@ -34,6 +34,7 @@ from tests.gitrepo import contents
 from tests.search.embeddings_server import Server, serving
 from tests.serve.agents import agent, call
 from tests.snapshots import alter
+from tests.waiting import LONG
 
 pytest.importorskip("openai", reason="needs the extra endpoint")
 
@@ -199,12 +200,12 @@ async def test_an_agent_gets_no_line_from_outside_and_nothing_is_built_or_sent(c
 
 
 def test_code_is_that_of_the_index_where_its_file_is_not_in_the_clone(room: Path) -> None:
-    project = Project("clone", room / "clone", Settings(wait=60, check=0))
+    project = Project("clone", room / "clone", Settings(wait=LONG, check=0))
     with closing(project), project.open_index() as (index, _):
         assert index is not None
         hit = next(hit for hit in index.search("secret password") if hit.document.name == "secret_password")
         assert full_code(project, index, hit.document) == SECRET.rstrip()
-    elsewhere = Project("clone", room, Settings(wait=60, check=0), room / "clone" / ".ncs")
+    elsewhere = Project("clone", room, Settings(wait=LONG, check=0), room / "clone" / ".ncs")
     with closing(elsewhere), elsewhere.open_index() as (index, _):
         assert index is not None
         assert full_code(elsewhere, index, hit.document) == SECRET.rstrip()

@@ -30,7 +30,7 @@ from tests.browser import window
 from tests.command import invoke
 from tests.serving import served
 from tests.snapshots import alter
-from tests.waiting import until
+from tests.waiting import LONG, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -225,7 +225,7 @@ async def test_a_message_reads_so_while_one_types(places: Places, text: str, sur
             await pilot.pause()
             pilot.app.query_one("#prompt").value = QUESTIONS[MESSAGES[text]][1]["query"]  # type: ignore[attr-defined]
             status = pilot.app.query_one("#status", Static)
-            for _ in range(1000):
+            for _ in range(50 * LONG):
                 await pilot.pause(0.02)
                 if pattern(text).search(str(status.content)):
                     return

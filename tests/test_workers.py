@@ -20,6 +20,7 @@ from ncs.extract.pool import CHUNK_FILES
 from ncs.workers import TaskKilled, Workers, import_silently, start_ahead
 from tests.command import invoke
 from tests.gitrepo import write
+from tests.waiting import LONG, until
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +65,7 @@ def test_a_task_over_a_limit_is_killed_and_the_next_one_has_a_fresh_process() ->
         assert workers.submit(allocate, 10 << 20).result() == 10 << 20
         assert workers.submit(os.getpid).result() == process != os.getpid()
         for future in (
-            workers.submit(time.sleep, 60, seconds=0.2),
+            workers.submit(time.sleep, LONG, seconds=0.2),
             workers.submit(allocate, 1 << 30),
             workers.submit(die),
         ):
@@ -81,11 +82,11 @@ def wait_holding_the_lock(seconds: float) -> None:
 
 
 def test_processes_that_are_warm_are_ready_before_their_tasks_and_again_after_a_kill() -> None:
-    with Workers(1, initialize=time.sleep, arguments=(1.5,), warm=True) as workers:
+    with Workers(1, initialize=time.sleep, arguments=(3,), warm=True) as workers:
         for _ in range(2):
-            assert workers.submit(os.getpid, seconds=1).result() != os.getpid()  # the start takes none of its second
+            assert workers.submit(os.getpid, seconds=2).result() != os.getpid()  # the start takes none of its time
             with pytest.raises(TaskKilled):
-                workers.submit(die, seconds=1).result()
+                workers.submit(die, seconds=2).result()
     with Workers(1, initialize=die, warm=True) as workers, pytest.raises(TaskKilled):
         workers.submit(os.getpid).result()
 
@@ -120,7 +121,7 @@ def test_a_task_that_lets_no_thread_run_ends_after_its_time_though_the_parent_wa
         worker = psutil.Process(int(parent.stdout.readline()))
         time.sleep(0.5)  # it has the task
         parent.kill()
-    worker.wait(60)  # TimeoutExpired where it goes on
+    worker.wait(LONG)  # TimeoutExpired where it goes on
 
 
 def is_interruptible() -> bool:
@@ -144,7 +145,7 @@ def test_a_module_of_the_working_folder_is_not_imported(tmp_path: Path) -> None:
     script = "from ncs.workers import Workers; import os; print(Workers(1).submit(os.getpid).result())"
     script = f"import sys; sys.path[0] = {str(Path(__file__).parents[1])!r}; {script}"
     run = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=LONG, check=False
     )
     assert run.stdout.strip().isdigit(), run.stderr
     assert not (tmp_path / "ran").exists()
@@ -154,20 +155,21 @@ def test_closing_kills_what_runs_and_drops_what_waits() -> None:
     began = time.monotonic()
     workers = Workers(1)
     workers.submit(os.getpid).result()
-    running, waiting = workers.submit(time.sleep, 60), workers.submit(os.getpid)
-    time.sleep(0.2)
+    running, waiting = workers.submit(time.sleep, LONG), workers.submit(os.getpid)
+    until(running.running)
     workers.close()
     with pytest.raises(TaskKilled):
         running.result()
     assert waiting.cancelled()
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < LONG
 
 
 def test_an_idle_process_that_dies_is_replaced_before_the_next_task() -> None:
     with Workers(1) as workers:
         process = workers.submit(os.getpid).result()
-        os.kill(process, signal.SIGKILL)
-        time.sleep(0.3)
+        idle = psutil.Process(process)
+        idle.kill()
+        until(lambda: not idle.is_running() or idle.status() == psutil.STATUS_ZOMBIE)
         assert workers.submit(os.getpid).result() != process
 
 

@@ -133,9 +133,8 @@ LEFT_OUT = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", LEFT_OUT)
-def test_of_expensive_files_the_same_are_left_out_each_time(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_expensive_files_the_same_are_left_out_each_time(size: int) -> None:
     """Decided by work counted and memory, before any clock: `bin/fuzz extract` has more of them."""
-    monkeypatch.setattr(pool, "CHUNK_SECONDS", 120)  # a regression fails, rather than lasts
     files = [SourceFile(name, *shape(size)) for name, shape in SHAPES.items()]
     began = sum(os.times()[:4])
     extractions = list(extract_files(files, workers=2, outside=True, finish=len))

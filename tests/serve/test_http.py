@@ -47,7 +47,7 @@ def votes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(folder: Path, tea: Path, votes: Path) -> Iterator[TestClient]:
-    settings = Settings({"demo": folder, "tea": tea}, {"demo": votes})
+    settings = Settings({"demo": folder, "tea": tea}, {"demo": votes}, seconds=60)  # slow machines
     with TestClient(create_app(settings), "http://localhost", raise_server_exceptions=False) as client:
         yield client
 

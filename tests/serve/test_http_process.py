@@ -33,6 +33,7 @@ from tests.serving import (
     plain_client,
     plain_get,
     plain_post,
+    refuses,
     served,
 )
 from tests.waiting import LONG, put, until
@@ -187,14 +188,6 @@ def test_a_request_that_is_being_answered_is_answered_before_the_server_stops(
         assert server.wait() == 0
     assert "ncs: stopped\n" in server.lines
     assert not [line for line in server.lines if "Traceback" in line]
-
-
-def refuses(server: Served) -> bool:
-    try:
-        connection_to(server.url).close()
-    except OSError:
-        return True
-    return False
 
 
 def test_what_is_huge_or_no_http_is_refused_and_the_server_lives(standing: Served) -> None:

@@ -114,7 +114,7 @@ async def test_a_build_ends_with_its_server_however_that_ends_and_the_next_one_f
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wait", ["60", "0"])
+@pytest.mark.parametrize("wait", [str(LONG), "0"])
 async def test_an_outdated_index_is_updated_first_or_the_answer_says_that_it_is_from_before(
     indexed: Path, wait: str
 ) -> None:
@@ -123,7 +123,7 @@ async def test_an_outdated_index_is_updated_first_or_the_answer_says_that_it_is_
     async with agent("--wait", wait, cwd=indexed) as client:
         first = await call(client, "search_code", query="hide soft keyboard")
         assert first.json["hits"]
-        if wait == "60":
+        if wait != "0":
             assert first.json["notes"][0] == "1 file changed; the index was updated first"
         else:
             assert any("tools/files.py" in note and "from before" in note for note in first.json["notes"])
@@ -165,7 +165,7 @@ def test_an_index_that_came_with_a_project_does_not_make_us_read_other_folders(
         stranger.setenv("XDG_STATE_HOME", str(tmp_path / "stranger"))
         Index.build(tree, hostile / ".ncs").close()
     (tree / "tools" / "secret.py").write_text("def secret_key():\n    return 42\n")
-    project = Project("hostile", hostile, Settings(wait=60, check=0))
+    project = Project("hostile", hostile, Settings(wait=LONG, check=0))
     with closing(project), project.open_index() as (index, notes):
         assert index is not None
         assert notes == []
@@ -233,7 +233,7 @@ def test_a_link_out_of_the_project_is_no_index(tmp_path: Path) -> None:
 
 
 def test_a_build_that_fails_says_why_and_is_not_tried_at_once_again(tmp_path: Path) -> None:
-    with closing(Project("empty", tmp_path, Settings(wait=60))) as project:
+    with closing(Project("empty", tmp_path, Settings(wait=LONG))) as project:
         for _ in range(2):
             with project.open_index() as (index, notes):
                 assert index is None

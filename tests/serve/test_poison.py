@@ -25,14 +25,16 @@ import pytest
 
 from tests.evaluation.annotating import annotating, with_queries
 from tests.serve.agents import INITIALIZE
-from tests.serving import Served, connection_to, exchange, head_of, plain_client, running
+from tests.serving import Served, connection_to, exchange, head_of, plain_client, refuses, running
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
-TIME_LIMIT = 10.0
-"""Of `ncs serve` by default."""
-REPLACEMENT = 10.0
-"""Seconds in which a process is replaced; generous for a busy machine."""
+TIME_LIMIT = 60
+"""Of `ncs serve`, for busy machines."""
+REPLACEMENT = 10
+"""Seconds in which a process is replaced."""
+STOP = 30
+"""Seconds in which a server that is told to stop has ended whatever runs; 10 on an idle machine."""
 DEEP_JAVA = "class A { int f() { " + "a<" * 15_000 + " } }"
 """2.3 GB and 16 s when it is parsed without limits."""
 NUMBERS = ("9" * 5_000, "-1", "1e999", "NaN", "null", "[]", "{}", '"x"', "true", "0.5", "")
@@ -114,7 +116,9 @@ def annotate_poisons() -> Iterator[dict[str, Any]]:
 
 TARGETS = {
     "serve": Target(
-        lambda demo, room: running("serve", "-i", demo / ".ncs", "--port", "0", "--workers", "2"),
+        lambda demo, room: running(
+            "serve", "-i", demo / ".ncs", "--port", "0", "--workers", "2", "--time-limit", str(TIME_LIMIT)
+        ),
         ask_serve, serve_poisons, "/api/search",
     ),
     "mcp": Target(
@@ -207,7 +211,7 @@ def stop(server: Served, children: list[psutil.Process]) -> float:
     server.process.send_signal(signal.SIGTERM)
     server.wait()
     seconds = time.monotonic() - began
-    _, alive = psutil.wait_procs(children, timeout=10)
+    _, alive = psutil.wait_procs(children, timeout=STOP)
     assert not alive, alive
     return seconds
 
@@ -231,7 +235,7 @@ def test_poison_of_one_client_delays_no_other_and_leaves_nothing_behind(name: st
         assert max(seconds) < TIME_LIMIT + REPLACEMENT
         assert process.memory_info().rss - before < 100 << 20
         assert len(family(server)) <= 4  # 2 that search, 1 that parses; the resource tracker
-        assert stop(server, children) < 15
+        assert stop(server, children) < STOP
         assert server.process.returncode == 0
     assert not [line for line in server.lines if "Traceback" in line], "".join(server.lines)
 
@@ -256,7 +260,7 @@ def test_700_idle_connections_do_not_stop_a_server_and_it_stops_in_time_whatever
         connection.sendall(head_of(url, target.path) + b"Content-Length: 9\r\n\r\n")
         futures = [pool.submit(send, url, next(target.poisons())) for _ in range(4)]
         time.sleep(1)
-        assert stop(server, family(server)) < 15
+        assert stop(server, family(server)) < STOP
         assert server.process.returncode in (0, 128 + signal.SIGTERM)
         assert all(future.result() < 505 for future in futures)
 
@@ -268,8 +272,8 @@ def test_a_second_signal_stops_a_server_at_once(demo: Path, tmp_path: Path) -> N
         until(lambda: len(family(server)) >= 4)  # that which parses has started
         children = family(server)
         server.process.send_signal(signal.SIGTERM)
-        time.sleep(0.5)
-        assert stop(server, children) < 3
+        until(lambda: refuses(server))
+        assert stop(server, children) < 5  # it would wait 6 for what runs
         assert server.process.returncode == 128 + signal.SIGTERM
 
 

@@ -20,6 +20,7 @@ from ncs.workers import Workers
 from tests.fuzz import index as fuzz
 from tests.fuzz.harness import check_case
 from tests.rights import make_pipe
+from tests.waiting import LONG
 
 SEGMENT = "segments/000001"
 
@@ -40,7 +41,7 @@ def test_whatever_is_done_to_a_file_every_command_answers_or_ends_with_one_line(
             for number in range(files)
         ]
         tasks = [
-            workers.submit(check_case, "index", json.dumps(case).encode(), tmp_path / str(number), seconds=20)
+            workers.submit(check_case, "index", json.dumps(case).encode(), tmp_path / str(number), seconds=LONG)
             for number, case in enumerate(cases)
         ]
         wrong = {str(case): str(error) for case, task in zip(cases, tasks, strict=True) if (error := task.exception())}
@@ -52,7 +53,7 @@ def query(folder: Path) -> subprocess.CompletedProcess[str]:
     reader, writer = os.pipe()
     command = [sys.executable, "-m", "ncs.cli", "query", "open a file", "-i", str(folder)]
     try:
-        return subprocess.run(command, stdin=reader, capture_output=True, text=True, check=False, timeout=20)
+        return subprocess.run(command, stdin=reader, capture_output=True, text=True, check=False, timeout=LONG)
     finally:
         os.close(reader)
         os.close(writer)

@@ -28,6 +28,7 @@ from tests.corpus import QUICK
 from tests.rights import make_pipe
 from tests.snapshots import alter, change
 from tests.storage import small_index
+from tests.waiting import LONG
 
 CODE = "def open_door(key):\n    return key.turn()\n\n\ndef close_door(key):\n    key.turn_back()\n"
 ALTERED = "another user or machine made it, or it was altered"
@@ -152,7 +153,7 @@ def test_first_builds_at_once_get_one_key(state: Path) -> None:
         assert process.stdin is not None
         process.stdin.write("x")
         process.stdin.flush()
-    keys = {process.communicate(timeout=60)[0].strip() for process in several}
+    keys = {process.communicate(timeout=LONG)[0].strip() for process in several}
     assert keys == {key_file().read_bytes().hex()}
 
 
@@ -221,7 +222,7 @@ def test_a_key_is_never_in_the_working_directory(tmp_path: Path, environment: di
     code = "from ncs.storage import trust; print(trust.key_file().is_absolute() and trust.key_file())"
     path = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "SYSTEMROOT") if name in os.environ}
     said = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=path | environment, text=True, timeout=60, check=True,
+        [sys.executable, "-c", code], cwd=tmp_path, env=path | environment, text=True, timeout=LONG, check=True,
         stdout=subprocess.PIPE,
     ).stdout.strip()  # fmt: skip
     assert not said.startswith(str(tmp_path))
