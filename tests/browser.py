@@ -94,6 +94,19 @@ def until_here(page: Page, true: Callable[[], object], what: str = "") -> None:
         page.wait_for_timeout(30)
 
 
+def violations(axe: Any, page: Page) -> list[tuple[bool, str, list[str]]]:
+    """Rules that axe finds broken, and where: all of them in the light; in the dark only colors are others."""
+    found = []
+    for dark in (False, True):
+        page.emulate_media(color_scheme="dark" if dark else "light")
+        rules = {"runOnly": ["color-contrast"]} if dark else {}
+        until(page, "document.getAnimations().length === 0")  # colors that fade
+        broken = axe.run(page, options={"resultTypes": ["violations"], **rules}).response["violations"]
+        found += [(dark, one["id"], [node["html"][:120] for node in one["nodes"]]) for one in broken]
+    page.emulate_media(color_scheme="light")
+    return found
+
+
 @contextmanager
 def window(browser: Browser, url: str, **options: Any) -> Iterator[Window]:
     """A page with nothing remembered; checked at the end.

@@ -183,7 +183,7 @@ def test_names_of_ctags_are_found_where_they_are_declared(tmp_path: Path, capsys
 def test_every_answer_is_counted_and_a_refusal_is_an_error() -> None:
     with serving() as site:
         site.put("/good", b"12345")
-        summary = ask(site.url, ["/good", "/none"], Load(4, 0.01, 0.5)).summary()
+        summary = ask(site.url, ["/good", "/none"], Load(4, 0.01, 1.5)).summary()
     paths = Counter(path for path, _ in site.asked)
     assert (summary["errors"], summary["requests"]) == ({"404": paths["/none"]}, paths.total())
     assert paths.total() > 4
@@ -191,7 +191,7 @@ def test_every_answer_is_counted_and_a_refusal_is_an_error() -> None:
 
 @pytest.mark.slow
 def test_an_index_is_served_and_searched_without_errors(demo: Path, queries: Path, tmp_path: Path) -> None:
-    options = ["--clients", 3, "--think", 0.05, "--seconds", 3, "--workers", 1]
+    options = ["--clients", 3, "--think", 0.05, "--seconds", 2, "--workers", 1]
     report = report_of(tmp_path, "serve", demo / ".ncs", "--queries", queries, *options)
     assert len(report["phases"]) == 4
     assert all(phase["requests"] > 0 for phase in report["phases"].values())

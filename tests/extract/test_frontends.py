@@ -75,11 +75,11 @@ def without_last_comments(data: bytes, places: Iterator[Place], ends: dict[tuple
 @pytest.mark.filterwarnings("ignore")
 def test_functions_names_and_lines_are_those_of_pythons_own_parser() -> None:
     functions = 0
-    for path in Path(sysconfig.get_paths()["stdlib"]).glob("*.py"):
+    for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py"))[::2]:
         data = path.read_bytes()
         expected = list(by_ast(ast.parse(data)))
         functions += len(expected)
         ends = {(name, start): end for name, start, end in expected}
         places = ((d.qualified_name, d.start_line, d.end_line) for d in extract(data, "python"))
         assert Counter(without_last_comments(data, places, ends)) == Counter(expected)
-    assert functions > 5_000
+    assert functions > 2_500

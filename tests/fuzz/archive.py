@@ -24,7 +24,7 @@ from ncs.sources import Limits
 from tests.gitrepo import zipped
 from tests.sources.walked import Walked, walked
 
-SECONDS = 60.0
+SECONDS = 120.0
 MEMORY = 512 << 20
 CASES = 20
 

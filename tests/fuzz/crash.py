@@ -37,7 +37,7 @@ from ncs.storage.snapshot import SNAPSHOT, open_snapshot, read_description
 
 SECONDS = 120.0
 MEMORY = 4 << 30
-CASES = 16
+CASES = 6
 PROGRAM = "strace"
 FILES = 12
 WORDS = ("file", "keyboard", "socket", "window", "image")

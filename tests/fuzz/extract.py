@@ -23,7 +23,7 @@ from ncs.types import Document
 SECONDS = 120.0
 MEMORY = 700 << 20
 """500 MB for a file, beside what Python and the grammars take."""
-CASES = 30
+CASES = 15
 CPU_SECONDS = 25.0
 """Of a file and the processes that read it: 5 s on a machine that may be five times slower or busier than ours."""
 DATA = Path(__file__).parents[1] / "data"

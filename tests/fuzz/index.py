@@ -32,9 +32,9 @@ from ncs.storage.snapshot import checksum
 from tests import corpus, heads
 from tests.command import invoke
 
-SECONDS = 20.0
+SECONDS = 120.0
 MEMORY = 1 << 30
-CASES = 12
+CASES = 8
 
 KINDS = ("fresh", "updated", "rich")
 SOURCE = "def open_file(path):\n    return open(path)\n"

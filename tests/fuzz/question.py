@@ -8,7 +8,7 @@ from random import Random
 from ncs.search.question import read_intent
 from ncs.text.tokens import tokenize
 
-SECONDS = 20.0
+SECONDS = 120.0
 MEMORY = 1 << 30
 CASES = 100
 

@@ -28,8 +28,8 @@ from tests.waiting import until
 
 LSA = BuildConfig(embeddings="lsa")
 QUERIES = (
-    "open a file", "hide keyboard", "parse record", "HideKeyboard", "encode the image buffer", "store token in cache",
-    "read_socket", "clse header", "write", "nothing of this kind zzz", "fetch window record and hide it",
+    "open a file", "HideKeyboard", "read_socket", "clse header", "nothing of this kind zzz",
+    "fetch window record and hide it",
 )  # fmt: skip
 FILTERS = ({"language": "java"}, {"repository": "r[3-6]"}, {"path": "*file_*"}, {"kind": "function"})
 VERBS = ("read", "write", "open", "close", "hide", "show", "parse", "encode", "fetch", "store")
@@ -146,7 +146,7 @@ def test_hits_and_explanations_equal_those_of_the_folder_also_where_it_answers_a
 @pytest.mark.slow
 def test_after_random_edits_readers_find_what_the_folder_finds(milvus: str, tmp_path: Path) -> None:
     stored, rng = Stored(tmp_path, milvus, 1, 20), random.Random(1)
-    for n in range(4):
+    for n in range(2):
         for _ in range(rng.randint(1, 4)):
             folder = stored.src / f"r{rng.randrange(20)}" / "pack"
             gitrepo.write(folder, {f"new_{n}.py": f"def {rng.choice(VERBS)}_new_{n}(x):\n    return file.{n}(x)\n"})
@@ -239,7 +239,7 @@ def test_an_update_that_is_killed_anywhere_is_finished_by_the_next(
     milvus: str, tmp_path: Path, call: str, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "BATCH", 5)
-    stored = Stored(tmp_path, milvus, repositories=40)
+    stored = Stored(tmp_path, milvus, repositories=20)
     shutil.rmtree(stored.src / "r2")
     sources(tmp_path / "more", 7, 3)
     (tmp_path / "more" / "r1").rename(stored.src / "r2b")
@@ -258,7 +258,7 @@ def test_a_milvus_that_is_lost_is_waited_for_and_refused_in_one_line(tmp_path: P
     with server(tmp_path / "lite", port):
         stored = Stored(tmp_path, f"milvus://127.0.0.1:{port}")
         reader = MilvusIndex.open(stored.folder, stored.target)
-        impatient = MilvusIndex.open(stored.folder, replace(stored.target, seconds=1))
+        impatient = MilvusIndex.open(stored.folder, replace(stored.target, seconds=3))
         expected = reader.search("open a file")
     with impatient, pytest.raises(StoreLost):
         impatient.search("hide keyboard")
