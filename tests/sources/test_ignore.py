@@ -135,7 +135,7 @@ def test_twice_as_many_rules_take_twice_as_long(line: str) -> None:
 
 
 def test_a_long_path_below_very_many_rules_is_ignored_without_a_look_at_them() -> None:
-    rules = [parse("".join(f"**/{level}/**/b{n}\n" for n in range(2_400)).encode()) for level in range(10)]
+    rules = [parse("".join(f"**/{level}/**/b{n}\n" for n in range(1_000)).encode()) for level in range(10)]
     few, many = Ignores().with_git(rules[0]), Ignores()
     for each in rules:
         many = many.with_git(each).with_ncs(each)
@@ -144,7 +144,7 @@ def test_a_long_path_below_very_many_rules_is_ignored_without_a_look_at_them() -
 
     def look() -> None:
         for n in range(5):
-            assert few.by_gitignore(f"{'a/' * 2_000}{n}.java")  # took 2 seconds a path
+            assert few.by_gitignore(f"{'a/' * 2_000}{n}.java")  # took a second a path
             assert many.by_gitignore(f"{'a/' * 20}{n}.java")
             assert many.by_ncsignore(f"{'a/' * 20}{n}.java")
 
