@@ -150,7 +150,7 @@ def test_functions_of_a_stack_trace_are_at_the_lines_of_their_frames(project: Pa
     assert [(other["qualified_name"], other["line"]) for other in first["more"]] == [("total_of", 7)]
     assert "line" not in unframed
     plain = invoke("locate", trace, cwd=project).stdout
-    assert plain.startswith("1. add_to_cart  src/shop/cart.py:4  frame, ")
+    assert plain.startswith("1. add_to_cart  src/shop/cart.py:4  frame\n   in the stack trace; ")
     assert "also total_of:7\n" in plain
 
 
