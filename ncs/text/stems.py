@@ -1,7 +1,8 @@
-"""English stems, and those of a vocabulary's words as cached numbers."""
+"""English stems, the same for British and American spelling, and those of a vocabulary's words as cached numbers."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable
 
@@ -11,6 +12,22 @@ from numpy.typing import NDArray
 
 from ncs.text.vocabulary import Vocabulary
 
+_BEFORE_ISE = "[aeiou]l|[aou]n|gn|rn|ken|(?<!pr)[eio]m|nym|[aeo]r|metr|[ei]t|ant|ard|[ae]s|memo"
+"""What -ise follows where American has -ize: tokenise, optimise; not otherwise, promise, exercise, surprise."""
+_MAYBE_BRITISH = re.compile("is[aei]|ys[ei]|our|[bmt]re|ogue|ence|grey|artef")
+_AMERICAN = [
+    (re.compile(british), american)
+    for british, american in (
+        (rf"((?:{_BEFORE_ISE})(?<=\w{{4}})i)s(?=(?:e[ds]?|ers?|ing|able|ations?)$)", r"\1z"),
+        (r"((?:anal|paral|catal)y)s(?=(?:e[dr]?|ers|ing)$)", r"\1z"),
+        (r"((?:arm|behavi|col|endeav|fav|flav|harb|hon|hum|lab|neighb|rig|sav|vap|vig)o)u(?=r)", r"\1"),
+        (r"(cent|fib|lit|met|theat)re(?=s?$)", r"\1er"),
+        (r"((?:anal|catal|dial)og)ue(?=s?$)", r"\1"),
+        (r"((?:def|off|lic)en)c(?=e)", r"\1s"),
+        ("artefact", "artifact"),
+        ("grey", "gray"),
+    )
+]
 _of_thread = threading.local()
 """A stemmer, which caches 10,000 words and is not thread-safe."""
 
@@ -25,11 +42,27 @@ def stem(word: str) -> str:
 
 
 def stem_all(words: Iterable[str]) -> list[str]:
-    """The stem of each word."""
+    """The stem of each word.
+
+    >>> stem_all(["serialised", "colour", "promised"])
+    ['serial', 'color', 'promis']
+    """
     stemmer = getattr(_of_thread, "stemmer", None)
     if stemmer is None:
         stemmer = _of_thread.stemmer = Stemmer.Stemmer("english")
-    return list(stemmer.stemWords(list(words)))
+    return list(stemmer.stemWords(list(map(american, words))))
+
+
+def american(word: str) -> str:
+    """The American spelling of a lower-case word.
+
+    >>> [american(word) for word in ("initialisation", "analyser", "behaviours", "centre", "surprise", "hour")]
+    ['initialization', 'analyzer', 'behaviors', 'center', 'surprise', 'hour']
+    """
+    if _MAYBE_BRITISH.search(word):
+        for pattern, spelling in _AMERICAN:
+            word = pattern.sub(spelling, word)
+    return word
 
 
 class Stems:
