@@ -66,7 +66,8 @@ def ask(
     results = index.results(text, k, ranker=ranker, filters=chosen, unfold=unfold, explain=explain, files=files)
     ranking, intent = results.ranking, results.ranking.intent
     title = ranking.analysis.title if ranking.analysis else ""
-    query = title or (ranking.analysis.text if ranking.analysis and intent and intent.kind == "symbol" else text)
+    kind = intent.kind if intent else ""
+    query = title or (ranking.analysis.text if ranking.analysis and kind in ("symbol", "how-to", "keywords") else text)
     weights, trace = _weights(index, ranker, ranking, query), read_trace(query)
     hits, matches = [], _matches(results.hits, chosen.regexp)
     frames = ranking.signals.get("frame", np.zeros(len(results.hits)))
@@ -87,7 +88,7 @@ def ask(
     notes = [*cautions(index), *_notes(query, unknown, results, listing=listing)]
     if title:
         notes.append(messages.REPORT)
-    elif query != text:
+    elif kind == "symbol" and query != text and len(text.split()) == 1:
         notes.append(messages.RESPELLED.format(name=text, other=query))
     if listing and len(hits) == k < results.searched:
         notes.append(messages.FIRST_PLACES.format(total=results.searched))

@@ -17,7 +17,7 @@ from ncs.learn.tfidf import unit_rows
 from ncs.search.highlight import first_words
 from ncs.storage.arrays import distinct
 from ncs.text.stems import stem_all
-from ncs.text.tokens import content_words, tokenize
+from ncs.text.tokens import tokenize
 from ncs.types import FIELDS, NCS_FIELDS, Field
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ DIGITS = 6
 class Explanation(NamedTuple):
     """query: how the query was analyzed. hits: the score of each hit, in order.
 
-    Keys of the query: words (searched for), grammar (its stop words), languages (names of languages that nearly every
+    Keys of the query: words (searched for), grammar (its stop words and what only says that code
+    is searched for), languages (names of languages that nearly every
     document is in, left out), added (words the ranker added), symbols (whose definitions are searched), kind (of query)
     and gates: number of candidates that vote in the consensus, their repositories, the effective number of these;
     support (mean number of repositories that use a leading name), and the weights of the consensus and the file signal.
@@ -56,7 +57,6 @@ class Explanation(NamedTuple):
 
 def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordReader) -> Explanation:
     """The hits of `ranker.rank(text, ...)`. table: the words of all documents."""
-    content = content_words(tokenize(text))
     words = list(ranking.words)
     internals, rows = ranker.internals(), np.array(ranking.rows, np.int64)
     stems, intent = first_words(words), ranking.intent
@@ -79,10 +79,13 @@ def explain(ranker: Ranker, text: str, ranking: Ranking, table: WordReader) -> E
         hit = {"score": score, "shares": of_hit or None, "factors": factors, "words": tuple(entries)}
         head = _head_words(internals.general, words, row, of_hit)
         hits.append({**hit, **(causes[at] if causes else NO_CAUSES), **head})
+    corrections = analysis.expansion.corrections if analysis else {}
+    left_out = [word for word in dict.fromkeys(tokenize(text)) if word not in words and word not in corrections]
+    languages = facts.languages if facts else ()
     query = {
         "words": tuple(dict.fromkeys(words)),
-        "grammar": tuple(word for word in dict.fromkeys(tokenize(text)) if word not in content and word not in words),
-        "languages": tuple(word for word in dict.fromkeys(content) if word not in words),
+        "grammar": tuple(word for word in left_out if word not in languages),
+        "languages": tuple(word for word in left_out if word in languages),
         "added": tuple(ranking.added),
         "symbols": tuple(map(_spelling, intent.symbols)) if intent else (),
         "kind": intent.kind if intent else None,

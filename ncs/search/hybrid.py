@@ -52,6 +52,7 @@ from ncs.search.question import (
     expand,
     message_values,
     read_intent,
+    without_request,
 )
 from ncs.search.rankers import HEAD, Ranker, nearest
 from ncs.search.ranking import Internals, QueryAnalysis, Ranking
@@ -283,6 +284,11 @@ class HybridRanker(Ranker):
             frames = frames if allowed is None else frames[allowed[frames]]
             text = trace.message if len(frames) and trace.message else text
         intent = read_intent(text, facts.languages)
+        if (
+            intent.kind in ("how-to", "keywords", "message")
+            and (rest := without_request(text, facts.languages)) != text
+        ):
+            text, intent = rest, read_intent(rest, facts.languages)
         if intent.kind == "symbol" and intent.symbols and not intent.phrases and (name := self._correct_name(intent)):
             text = text.replace(intent.symbols[0].name, name)
             intent = read_intent(text, facts.languages)

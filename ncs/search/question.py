@@ -84,6 +84,27 @@ MAX_RARE, TYPO_RATIO = 2, 200
 TYPO_RATIO times as many documents."""
 LOOKUPS = 5
 """Words per query whose similar spellings or compounds are looked up among all words: pasted text has hundreds."""
+_THINGS, _VERBS, _LINKS, _OTHERS = (
+    frozenset(words.split())
+    for words in (
+        "anything class classes code codebase function functions helper implementation implementations logic method"
+        " methods part piece place routine snippet something spot utility",
+        "determine explain find get give identify know let lets list locate looking open point searching see show tell"
+        " understand",
+        "are do does for how is lets me responsible that to us used we what where which who",
+        "all already any anybody base core entry existing has have hello hey in job look main of ok out project"
+        " relevant repo repository search somebody someone source thanks there whose",
+    )
+)
+_OF = {("implementation", "of"), ("logic", "of")}
+_FRAME = STOP_WORDS | _THINGS | _VERBS | _LINKS | _OTHERS
+"""What the beginning of a request consists of: `show me the part of the code base where we`; it ends with a link."""
+_ENDING = re.compile(
+    r"(?: implementation| logic| (?:anywhere )?(?:in|with) (?:the|this|our|my)"
+    r" (?:code(?: ?base)?|project|repo|repository|library|framework|package|app)){1,2}\W*\Z",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W\d_]+")
 NEVER_JOINED = frozenset({"in", "to", "from", "on", "of", "not", "is", "into"})
 """Words that are not joined to the next one: `in list` is not `inlist`."""
 
@@ -174,6 +195,32 @@ def read_intent(text: str, languages: Iterable[str] = ()) -> Intent:
     lines_of_code = kind == "code" and "\n" in text.strip()
     only_uses = lines_of_code or sum(symbol.certain for symbol in symbols) > SYMBOLS
     return Intent(kind, tuple(words or content), () if only_uses else tuple(symbols), _phrases(quoted, kind))
+
+
+def without_request(text: str, languages: Iterable[str] = ()) -> str:
+    """A question without words that only say that code is searched for; all of it if nothing else is left.
+
+    >>> without_request("Please find the function that parses dates"), without_request("show me how to draw a line")
+    ('parses dates', 'draw a line')
+    >>> without_request("retry logic in this project"), without_request("find code blocks")
+    ('retry', 'find code blocks')
+    >>> without_request("python code to read a file", ["python"])
+    'read a file'
+    """
+    end, last_end, last, is_request = 0, 0, "", False
+    for match in _WORD.finditer(text):
+        word = match[0].lower()
+        if (word not in _FRAME and word not in languages) or text[last_end : match.start()].strip(" ,:'\u2019\n"):
+            break
+        is_request |= word in _THINGS or word in ("me", "us")
+        is_request |= last in _VERBS and word in ("for", "how", "what", "where", "which")
+        is_request |= last in ("this", "our") and word in ("project", "repo", "repository")
+        is_link = word in _LINKS or last in ("this", "our") or (last, word) in _OF
+        if is_request and (is_link or (last and text.startswith(": ", match.end()))):
+            end = match.end()
+        last, last_end = word, match.end()
+    rest = _ENDING.sub("", text[end:].strip(" :"))
+    return rest if set(tokenize(rest)) - STOP_WORDS else text
 
 
 def complains(text: str) -> bool:

@@ -15,7 +15,7 @@ from ncs.errors import BadInput
 from ncs.index import UNKNOWN_WORDS, Index
 from ncs.learn.general import general_head
 from ncs.search.hybrid import Settings, Weights, of_kind
-from ncs.search.question import MAX_QUERY, Expansion, Kind, expand, read_intent
+from ncs.search.question import MAX_QUERY, Expansion, Kind, expand, read_intent, without_request
 from ncs.storage.postings import build
 from ncs.text.stems import stem, stem_all
 from ncs.types import FIELDS
@@ -67,6 +67,36 @@ def test_the_kind_of_a_query_and_the_symbols_whose_definitions_it_asks_for(
     assert intent.kind == kind
     if symbols is not None:
         assert [symbol.name for symbol in intent.symbols][: max(len(symbols), 1)] == symbols
+
+
+@pytest.mark.parametrize(
+    "request_for",
+    [
+        "Please find the function that {}", "which function is responsible for: {}",
+        "where in the code do we {}", "show me the part of the code base where we {}", "relevant code: {}",
+        "hey, can somebody tell me how to {}", "I'm looking for something that lets me {}", "list all methods that {}",
+        "{} in this project", "how does this repo {}",
+    ],
+)  # fmt: skip
+def test_a_request_is_searched_for_like_what_it_asks_for(demo_index: Index, request_for: str) -> None:
+    query = "hide the soft keyboard"
+    assert without_request(request_for.format(query)).strip() == query
+    request = ask(demo_index, request_for.format(query), ranker="hybrid")
+    assert [(hit["id"], hit["score"]) for hit in request["hits"]] == [
+        (hit["id"], hit["score"]) for hit in ask(demo_index, query, ranker="hybrid")["hits"]
+    ]
+    assert request["unknown_words"] == {}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "find code blocks", "get the class of an object", "list users", "search for files", "show: no such option",
+        "class not found: Foo", "code: 404", "find all that match", "the code", "function that", "set me as owner",
+    ],
+)  # fmt: skip
+def test_a_question_about_such_words_keeps_them(query: str) -> None:
+    assert without_request(query) == query
 
 
 def test_a_message_of_grammar_and_values_is_searched_for_with_its_grammar() -> None:
