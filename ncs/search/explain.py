@@ -37,11 +37,11 @@ DIGITS = 6
 class Explanation(NamedTuple):
     """query: how the query was analyzed. hits: the score of each hit, in order.
 
-    Keys of the query: words (searched for), grammar (its stop words and what only says that code
-    is searched for), languages (names of languages that nearly every
-    document is in, left out), added (words the ranker added), symbols (whose definitions are searched), kind (of query)
-    and gates: number of candidates that vote in the consensus, their repositories, the effective number of these;
-    support (mean number of repositories that use a leading name), and the weights of the consensus and the file signal.
+    Keys of the query: words (searched for), grammar (its stop words and what only says that code is searched for),
+    languages (names of languages that nearly every document is in, left out), added (words the ranker added), symbols
+    (whose definitions are searched), kind (of query) and gates: number of candidates that vote in the consensus, their
+    repositories, the effective number of these; support (mean number of repositories that use a leading name), and the
+    weights of the consensus and the file signal.
 
     Keys of a hit: score; shares (signal -> its part of the score, factors multiplied in; None without signals);
     factors; words (of the query: word, met: the document's word of its stem, else the nearest by word vectors,
