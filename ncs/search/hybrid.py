@@ -284,11 +284,9 @@ class HybridRanker(Ranker):
             frames = frames if allowed is None else frames[allowed[frames]]
             text = trace.message if len(frames) and trace.message else text
         intent = read_intent(text, facts.languages)
-        if (
-            intent.kind in ("how-to", "keywords", "message")
-            and (rest := without_request(text, facts.languages)) != text
-        ):
-            text, intent = rest, read_intent(rest, facts.languages)
+        if intent.kind in ("how-to", "keywords", "message"):
+            text = without_request(text, facts.languages)
+            intent = read_intent(text, facts.languages)
         if intent.kind == "symbol" and intent.symbols and not intent.phrases and (name := self._correct_name(intent)):
             text = text.replace(intent.symbols[0].name, name)
             intent = read_intent(text, facts.languages)

@@ -219,7 +219,8 @@ def without_request(text: str, languages: Iterable[str] = ()) -> str:
         if is_request and (is_link or (last and text.startswith(": ", match.end()))):
             end = match.end()
         last, last_end = word, match.end()
-    rest = _ENDING.sub("", text[end:].strip(" :"))
+    rest = text[end:].lstrip(" :")
+    rest = rest if ": " in rest else _ENDING.sub("", rest)  # a message is compared with literals as it stands
     return rest if set(tokenize(rest)) - STOP_WORDS else text
 
 

@@ -93,6 +93,7 @@ def test_a_request_is_searched_for_like_what_it_asks_for(demo_index: Index, requ
     [
         "find code blocks", "get the class of an object", "list users", "search for files", "show: no such option",
         "class not found: Foo", "code: 404", "find all that match", "the code", "function that", "set me as owner",
+        "Error: no handler in the project", "option --verbose given twice:",
     ],
 )  # fmt: skip
 def test_a_question_about_such_words_keeps_them(query: str) -> None:
