@@ -70,7 +70,7 @@ def test_blocks_have_the_heading_and_the_last_sentence_above() -> None:
 def test_texts_without_end_take_linear_time(text: str) -> None:
     whole = f"{text}\n\n~~~py\nprint('a longer line')\n~~~\n"
     assert len(list(read_blocks(whole))) < 3
-    assert within(10, lambda: list(read_blocks(whole)))  # quadratic: minutes
+    assert within(5, lambda: list(read_blocks(whole)))  # quadratic: minutes
 
 
 def test_pairs_are_of_guides_alone_each_once_with_license_and_partition(tmp_path: Path) -> None:
