@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from rich.cells import cell_len
+from textual import events
 from textual.pilot import Pilot
 from textual.strip import Strip
 from textual.widgets import Input
@@ -163,6 +164,16 @@ async def test_in_a_narrow_terminal_every_hit_ends_with_its_file_and_line(tmp_pa
             rows = await until(pilot, "def open_file")
             assert re.match(r"\w* *\S*open_file  …\S*/?files\.py:2( |$)", rows[2]), rows[2]
             assert max(map(cell_len, rows)) <= columns
+
+
+async def test_all_lines_of_a_pasted_stack_trace_are_searched_for_however_many(project: Path) -> None:
+    trace = "Error: gone\n" + "    at run (main.js:1)\n" * 100 + "    at open_file (files.py:3)"
+    async with searching(project / ".ncs") as pilot:
+        pilot.app.post_message(events.Paste(f"{trace}\r\n"))
+        rows = await until(pilot, "def open_file")
+        assert isinstance(pilot.app, SearchApp)
+        assert pilot.app._answer["query"] == trace
+        assert rows[0].startswith(" Error: gone␊    at run (main.js:1)␊")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")

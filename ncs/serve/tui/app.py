@@ -26,6 +26,7 @@ from ncs.errors import NcsError
 from ncs.messages import NO_CODE
 from ncs.search.explain import query_lines, reasons_lines
 from ncs.search.locate_source import SourceLocator, line_offset
+from ncs.search.question import MAX_QUERY
 from ncs.search.rankers import DEFAULT_RANKER
 from ncs.serve.editors import open_in_editor
 from ncs.serve.live_index import LiveIndex
@@ -44,8 +45,8 @@ from ncs.serve.terminal import (
 HITS = 20
 DEBOUNCE = 0.12
 """Seconds without a key before a search."""
-MAX_QUERY = 1000
-"""Characters of a query."""
+NEWLINE = "␊"
+"""Stands for a newline in the prompt, which is one line."""
 WIDE = 120
 """Fewest columns for code to be shown beside the hits."""
 HINT = "what the function does, or its name"
@@ -96,6 +97,15 @@ class Searcher:
         self._live.close()
 
 
+class Prompt(Input):
+    """The query."""
+
+    def on_paste(self, event: events.Paste) -> None:
+        """All lines of what is pasted, as of a stack trace; textual's takes the first."""
+        event.prevent_default()
+        self.replace(NEWLINE.join(event.text.splitlines()), *self.selection)
+
+
 class Hits(OptionList):
     """The hits, one per line."""
 
@@ -135,7 +145,7 @@ class SearchApp(App[str]):
 
     def compose(self) -> ComposeResult:
         """Prompt, status, hits and code, keys."""
-        yield Input(placeholder=HINT, max_length=MAX_QUERY, compact=True, select_on_focus=False, id="prompt")
+        yield Prompt(placeholder=HINT, max_length=MAX_QUERY, compact=True, select_on_focus=False, id="prompt")
         yield Static(id="status", markup=False)
         with Container(id="results"):
             yield Hits(id="hits", markup=False, compact=True)
@@ -156,7 +166,7 @@ class SearchApp(App[str]):
     @on(Input.Changed)
     def typed(self, event: Input.Changed) -> None:
         """Another query cancels the one before."""
-        self.search(event.value)
+        self.search(event.value.replace(NEWLINE, "\n"))
 
     @work(exclusive=True)
     async def search(self, text: str, selected: str | None = None) -> None:
