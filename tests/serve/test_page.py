@@ -51,7 +51,7 @@ def load_table(rows):
 
 
 def open_window(name):
-    """Open the window"""
+    """Open the window 👨\u200d👩\u200d👧"""
     return name
 '''
 
@@ -172,6 +172,23 @@ def test_a_frame_of_a_stack_trace_is_named_by_its_line(tab: Window) -> None:
     assert first.locator(".path").inner_text() == "src/Keyboards.java:13 (11–14)"
     assert first.locator(".row[data-n='13']").count() == 1
     assert page.locator("article.hit").last.locator(".path").inner_text().count("(") == 0
+
+
+def test_a_pasted_stack_trace_keeps_its_lines_and_enter_asks_for_it_as_it_is(tab: Window) -> None:
+    trace = "Exception: gone\n    at Keyboards.hideSoftKeyboard(Keyboards.java:13)\n    at Main.run(Main.java:1)"
+    page = tab.open()
+    page.evaluate("(text) => navigator.clipboard.writeText(text)", trace)
+    page.keyboard.press("ControlOrMeta+v")
+    page.keyboard.press("Enter")
+    settled(page, trace)
+    assert state_of(page)["q"] == page.input_value("#q") == trace
+    assert names(page) == names_of(hits_of(tab, trace))
+    page.keyboard.press("ControlOrMeta+Home")
+    page.keyboard.press("ArrowDown")  # to its second line
+    assert page.evaluate("document.activeElement.id") == "q"
+    page.keyboard.press("ControlOrMeta+End")
+    page.keyboard.press("ArrowDown")
+    until(page, CURRENT, 1)
 
 
 def test_an_answer_that_comes_too_late_is_given_up_and_never_shown(tab: Window) -> None:
@@ -326,7 +343,7 @@ def test_references_that_open_are_in_view_below_the_head(browser: Browser, site:
     found = {"name": "f", "references": uses * [USE], "notes": []}
     with window(browser, site.url, viewport={"width": width, "height": 700}) as tab:
         tab.page.route("**/api/references*", lambda route: route.fulfill(json=found))
-        hit = ask(tab, "hide soft keyboard").locator("article.hit").last
+        hit = ask(tab, "hide soft\nkeyboard").locator("article.hit").last  # a head of one line more
         button = hit.get_by_role("button", name="References")
         button.evaluate("at => { scrollBy(0, at.getBoundingClientRect().bottom - innerHeight); at.click(); }")
         until(tab.page, "document.querySelectorAll('.use').length > 0")
@@ -465,6 +482,8 @@ def test_errors_are_shown_with_their_remedy(tab: Window) -> None:
         tab.open(state)
         alert.wait_for()
         assert remedy in alert.inner_text()
+    page.select_option("#f-index", "pairs")  # of the others one can be chosen
+    settled(page, "x", index="pairs")
 
 
 def test_a_token_stays_in_the_tab_only_and_a_server_that_comes_back_is_noticed(browser: Browser, site: Site) -> None:
@@ -518,6 +537,8 @@ def test_letters_that_turn_the_order_around_are_shown_and_long_lines_cut(tab: Wi
     assert set(code.locator(".odd").all_inner_texts()) == {"U+202E", "U+2066", "U+2069", "U+200B"}
     assert not set("\u202e\u2066\u2069\u200b") & set(code.inner_text())
     assert "זהות" in code.inner_text()
+    family = "👨\u200d👩\u200d👧"  # one picture
+    assert family in ask(tab, "open window", index="evil").locator("article.hit pre").first.inner_text()
     page = ask(tab, "load table rows", index="evil")
     wide = page.locator("article.hit .row", has_text="wide").first.inner_text()
     assert "more characters in this line" in wide
