@@ -352,6 +352,26 @@ def test_references_that_open_are_in_view_below_the_head(browser: Browser, site:
         until(tab.page, f"{place}.top < 200 || {place}.bottom < innerHeight + 1")
 
 
+def test_in_a_window_as_low_as_a_magnified_one_the_head_scrolls_away(browser: Browser, site: Site) -> None:
+    with window(browser, site.url, viewport={"width": 320, "height": 256}) as tab:
+        page = ask(tab, "hide soft keyboard")
+        page.keyboard.press("j")
+        page.keyboard.press("j")
+        until(page, CURRENT, 2)
+        assert page.evaluate("document.querySelector('#top').getBoundingClientRect().bottom") < 0
+
+
+def test_a_word_that_adds_next_to_nothing_has_no_number(tab: Window) -> None:
+    explained = api(tab, "explain", query="hide soft keyboard", k=20)
+    for word, share in zip(explained["hits"][0]["explanation"]["words"], (-0.001, -0.1, 0.1), strict=True):
+        word["shares"] = {"lexical": share}
+    tab.page.route("**/api/explain", lambda route: route.fulfill(json=explained))
+    page = ask(tab, "hide soft keyboard")
+    page.locator("article.hit .explain").first.click()
+    page.wait_for_selector(".why tbody")
+    assert page.locator(".why tbody td:last-child").all_inner_texts() == ["", "-0.10", "0.10"]
+
+
 def test_prose_is_text_that_wraps_and_has_no_references(browser: Browser, site: Site) -> None:
     with window(browser, site.url, viewport={"width": 390, "height": 844}) as tab:
         page = ask(tab, "table guide rows", index="evil")

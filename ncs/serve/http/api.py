@@ -251,7 +251,7 @@ def indexes(live_indexes: Iterable[LiveIndex], feedback: Mapping[str, Path]) -> 
 def map_points(live: LiveIndex, request: IndexRequest) -> bytes:
     """The documents as points of a plane, similar ones close together: columns, x and y from 0 to `side`."""
     with live.acquire() as index:
-        project_map, documents = _map(index), index.documents
+        project_map, documents = _map(index, live.name), index.documents
         rows = project_map.rows.tolist()
         locations = documents.locations(rows)
         row_languages = np.full(len(rows), "", object)
@@ -275,7 +275,7 @@ def map_places(live: LiveIndex, request: PointsRequest) -> bytes:
     Unknown ids, and documents without a vector, are left out.
     """
     with live.acquire() as index:
-        project_map, vectors = _map(index), Vectors.open(index.snapshot, VECTORS)
+        project_map, vectors = _map(index, live.name), Vectors.open(index.snapshot, VECTORS)
         row_of_id = {id: row for id in request.ids if (row := index.documents.row_of(id)) is not None}
         has_vectors = np.isin(list(row_of_id.values()), vectors.nonzero_rows())
         rows = {id: row for (id, row), has_vector in zip(row_of_id.items(), has_vectors, strict=True) if has_vector}
@@ -284,10 +284,10 @@ def map_places(live: LiveIndex, request: PointsRequest) -> bytes:
     return to_json({"index": live.name, "places": places})
 
 
-def _map(index: Index) -> Map:
+def _map(index: Index, name: str) -> Map:
     project_map = Map.load(index.snapshot)
     if project_map is None:
-        raise HttpError(404, "no_map", "this index has no map", "the operator makes one: ncs map -i INDEX")
+        raise HttpError(404, "no_map", "this index has no map", f"the operator makes one: ncs map -i {name}")
     return project_map
 
 

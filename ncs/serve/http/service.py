@@ -90,7 +90,7 @@ class Service:
             return await asyncio.wait_for(asyncio.wrap_future(future), seconds)
         except (asyncio.TimeoutError, TaskTimeout) as error:
             text = str(error) or TIMEOUT.format(seconds=seconds)
-            raise HttpError(504, "too_slow", text, "ask in fewer words, or for fewer hits") from None
+            raise HttpError(504, "too_slow", text, "try again, in fewer words or for fewer hits") from None
         except TaskKilled as error:
             log.error("a search process died: %s", error)
             raise HttpError(503, "killed", str(error), "ask in fewer words, or for fewer hits") from None
