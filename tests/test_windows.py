@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import ntpath
 import os
 import socket
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer
 
 import ncs.build.watch
 import ncs.search.locate_source
@@ -40,6 +42,7 @@ from ncs.sources.roots import repository_names
 from ncs.storage.documents import database_uri
 from ncs.storage.files import FileEntry, FileTable, full_place, stored_place
 from ncs.storage.freshness import _stamp, _stamp_above
+from tests.command import invoke
 
 
 @pytest.fixture
@@ -180,6 +183,18 @@ def test_a_database_on_a_share_is_opened_by_an_address_without_a_host(tmp_path: 
 )
 def test_an_editor_is_named_by_a_path_with_backslashes(editor: str, command: list[str]) -> None:
     assert editor_command(editor, PureWindowsPath(r"C:\a b.py"), 7, windows=True) == command
+
+
+def test_typer_replaces_nothing_in_globs_and_questions(
+    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(typer.core, "os", SimpleNamespace(**{**vars(os), "name": "nt"}))
+    (tmp_path / "a.java").touch()
+    (tmp_path / "b.java").touch()
+    options = ("--json", "-k", "1", "-g", "*.java", "-i", str(demo / ".ncs"))
+    found = invoke("query", *options, "hide $HOME keyboard", cwd=tmp_path)
+    assert "hideSoftKeyboard" in found.stdout
+    assert json.loads(found.stdout)["query"] == "hide $HOME keyboard"
 
 
 def test_a_drive_is_no_address() -> None:

@@ -146,7 +146,7 @@ def main() -> None:
         sys.argv.insert(1, "tui")
     elif sys.argv[1:2] == ["--"]:  # a question that begins with a dash
         sys.argv.insert(1, "query")
-    app()
+    app(windows_expand_args=False)  # else * and $HOME in globs and questions are replaced
 
 
 def run() -> None:
