@@ -170,6 +170,15 @@ _ahead: dict[bytes, tuple[BaseProcess, Connection]] = {}
 """Processes that no Workers have taken yet, by the arguments that these start them with, pickled."""
 
 
+def take_stdin() -> int:
+    """A descriptor of stdin that processes started later do not have. They could read what is ours, and on Windows none
+    starts while a thread reads from its stdin (python/cpython#78961)."""
+    ours, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return ours
+
+
 def start_ahead(memory: int | None, initialize: Callable[..., object], *arguments: object) -> None:
     """Start a process now, for Workers with these arguments: it imports while its parent does.
 

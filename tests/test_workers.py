@@ -151,6 +151,16 @@ def test_a_module_of_the_working_folder_is_not_imported(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+def test_no_process_reads_the_stdin_that_was_taken_before_it_started() -> None:
+    script = (
+        "import os, subprocess, sys; from ncs.workers import take_stdin; stdin = take_stdin()\n"
+        "subprocess.run([sys.executable, '-c', 'import os; print(os.read(0, 9), flush=True)'])\n"
+        "print(os.read(stdin, 9))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], input="ours", capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["b''", "b'ours'"]
+
+
 def test_closing_kills_what_runs_and_drops_what_waits() -> None:
     began = time.monotonic()
     workers = Workers(1)

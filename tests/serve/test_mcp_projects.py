@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +21,7 @@ from ncs.errors import IndexFolderError
 from ncs.index import Index
 from ncs.messages import UNLIKELY
 from ncs.serve.mcp.install import START
+from ncs.serve.mcp.jobs import Job
 from ncs.serve.mcp.places import document_at, shown_path
 from ncs.serve.mcp.projects import BUILDING, BUILT, Project, Projects, Settings
 from ncs.serve.mcp.tools import answer
@@ -275,6 +277,17 @@ def test_stdout_carries_the_protocol_only_and_the_end_of_stdin_ends_the_server(s
     assert "Keyboards" in answers[-1]["result"]["content"][0]["text"]
     rest, _ = stdio.communicate(timeout=LONG)
     assert (rest, stdio.returncode) == ("", 0)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="it shows the files of a process")
+def test_processes_of_the_server_and_of_its_jobs_do_not_have_the_pipe_of_its_client(
+    stdio: subprocess.Popen[str], large: Path
+) -> None:
+    job = Job("build", large / ".ncs", large)
+    pids = stdio.pid, job._process.pid
+    wait_until(lambda: [Path(f"/proc/{pid}/fd/0").readlink() for pid in pids] == [Path(os.devnull)] * 2)
+    job.stop()
 
 
 @pytest.mark.slow

@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from ncs.workers import take_stdin
+
 Kind = Literal["build", "update"]
 POLL = 0.05
 STOP_SECONDS = 5.0
@@ -74,7 +76,7 @@ class Job:
 
 def main(arguments: Sequence[str]) -> int:
     """`build FOLDER ROOT` or `update FOLDER ROOT`; the outcome as one JSON line on stdout."""
-    threading.Thread(target=_exit_with_server, daemon=True).start()
+    threading.Thread(target=_exit_with_server, args=(take_stdin(),), daemon=True).start()
     kind, folder, root = arguments
     if kind == "build" and hasattr(os, "nice"):  # an update is what an answer waits for
         os.nice(NICENESS)
@@ -95,10 +97,10 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _exit_with_server() -> None:
+def _exit_with_server(stdin: int) -> None:
     """The server has the other end of stdin: however it ends, this read ends, and all our processes do."""
     with suppress(OSError, ValueError):
-        while os.read(0, 4096):
+        while os.read(stdin, 4096):
             pass
     if hasattr(os, "killpg"):
         with suppress(OSError):

@@ -30,6 +30,7 @@ from ncs.serve.live_index import share_heap
 from ncs.serve.mcp.pages import Page, escape
 from ncs.serve.mcp.projects import Projects, Settings
 from ncs.serve.mcp.tools import DATA, INSTRUCTIONS, TOOLS, answer, input_schema
+from ncs.workers import take_stdin
 
 log = logging.getLogger("ncs.serve.mcp")
 ROOTS = "roots"
@@ -131,7 +132,8 @@ def serve_stdio(settings: Settings) -> None:
 
     async def run() -> None:
         server = create_server(projects)
-        async with stdio_server(anyio.AsyncFile(_Lines(sys.stdin.buffer))) as (reader, writer):
+        requests = _Lines(io.BufferedReader(io.FileIO(take_stdin())))
+        async with stdio_server(anyio.AsyncFile(requests)) as (reader, writer):
             await server.run(reader, writer, server.create_initialization_options())
 
     for number in (signal.SIGINT, signal.SIGTERM):
