@@ -8,6 +8,7 @@ import os
 import socket
 import sqlite3
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path, PureWindowsPath
 from socket import gethostname
 from types import ModuleType, SimpleNamespace
@@ -21,6 +22,7 @@ import ncs.build.watch
 import ncs.search.locate_source
 import ncs.serve.http.app
 import ncs.serve.mcp.places
+import ncs.serve.mcp.projects
 import ncs.serve.terminal
 import ncs.sources.files
 import ncs.sources.filters
@@ -120,6 +122,14 @@ def test_an_agent_names_a_folder_with_backslashes(
 ) -> None:
     root: Any = PureWindowsPath(r"C:\app")
     assert filters(Project("app", root, Settings(), tmp_path), demo_index, path) == (None, glob)
+
+
+@pytest.mark.filterwarnings("ignore:.*nturl2path:DeprecationWarning")
+@pytest.mark.parametrize("uri", ["file:///c%3A/my%20app", "file:///c:/my%20app"])  # VS Code's, and others'
+def test_a_root_of_an_agent_is_a_folder_on_its_drive(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ncs.serve.mcp.projects, "Path", PureWindowsPath)
+    monkeypatch.setattr(ncs.serve.mcp.projects, "url2pathname", import_module("nturl2path").url2pathname)
+    assert str(ncs.serve.mcp.projects.path_of(uri)) == r"C:\my app"
 
 
 @pytest.mark.usefixtures("windows")

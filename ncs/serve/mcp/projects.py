@@ -294,4 +294,5 @@ def path_of(uri: str) -> Path | None:
     (PosixPath('/home/me/my project'), None, None)
     """
     url = urlsplit(uri)
-    return Path(url2pathname(url.path)) if url.scheme == "file" and url.netloc in ("", "localhost") else None
+    path = url.path.replace("%3A", ":")  # after the drive in URIs of VS Code, where url2pathname does not know it
+    return Path(url2pathname(path)) if url.scheme == "file" and url.netloc in ("", "localhost") else None
