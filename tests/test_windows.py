@@ -115,7 +115,8 @@ def test_a_question_is_put_to_one_folder(demo_index: Index, monkeypatch: pytest.
 
 @pytest.mark.usefixtures("windows")
 @pytest.mark.parametrize(
-    ("path", "glob"), [(r"C:\app\src", "src"), (r"src\b", "src/b"), ("C:\\app", None), (None, None)]
+    ("path", "glob"),
+    [(r"C:\app\src", "src"), (r"c:\App\src", "src"), (r"src\b", "src/b"), ("C:\\app", None), (None, None)],
 )
 def test_an_agent_names_a_folder_with_backslashes(
     demo_index: Index, tmp_path: Path, path: str | None, glob: str | None

@@ -45,8 +45,9 @@ def _file(project: Project, index: Index | None, repository: str, path: str) -> 
 
 def filters(project: Project, index: Index, path: str | None) -> tuple[str | None, str | None]:
     """A path glob of the project as repository and path filters of its index: its repositories look like folders."""
-    path, root = (path or "").replace(os.sep, "/"), project.root.as_posix()
-    path = "" if path == root else path.removeprefix(f"{root}/")
+    path = (path or "").replace(os.sep, "/")
+    if (given := project.root / path).is_relative_to(project.root) and not path.startswith("."):  # "./" anchors
+        path = "/".join(given.relative_to(project.root).parts)  # on Windows in whatever case it is written
     prefix = path.removeprefix("./").strip("/")
     for name in sorted(index.description.counts.get("repositories", ()), key=len, reverse=True):
         if name != project.root.name and (prefix == name or prefix.startswith(f"{name}/")):
