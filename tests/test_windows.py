@@ -7,7 +7,8 @@ import ntpath
 import os
 import socket
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from importlib import import_module
 from pathlib import Path, PureWindowsPath
 from socket import gethostname
@@ -44,7 +45,9 @@ from ncs.sources.roots import repository_names
 from ncs.storage.documents import database_uri
 from ncs.storage.files import FileEntry, FileTable, full_place, stored_place
 from ncs.storage.freshness import _stamp, _stamp_above
+from tests import gitrepo
 from tests.command import invoke
+from tests.sources.walked import walked
 
 
 @pytest.fixture
@@ -74,6 +77,30 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_place_is_stored_relative_to_the_project_and_comes_back_whole(place: str, home: str, stored: str) -> None:
     assert stored_place(place, home) == stored
     assert full_place(stored, home) == place
+
+
+class EntryOfWindows:
+    """An entry of a folder; `loop` is a junction."""
+
+    def __init__(self, entry: os.DirEntry[str]) -> None:
+        self._entry = entry
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._entry, name)
+
+    def is_junction(self) -> bool:
+        return self._entry.name == "loop"
+
+
+def test_a_junction_is_no_more_followed_than_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def scandir(folder: str) -> Iterator[Iterator[EntryOfWindows]]:
+        with os.scandir(folder) as entries:
+            yield map(EntryOfWindows, entries)
+
+    gitrepo.write(tmp_path, {"A.java": "class A {}", "below/B.java": "class B {}", "loop/A.java": "class A {}"})
+    monkeypatch.setattr(ncs.sources.roots, "os", SimpleNamespace(**{**vars(os), "scandir": scandir}))
+    assert [file.path for file in walked(tmp_path).files] == ["A.java", "below/B.java"]
 
 
 @pytest.mark.usefixtures("windows")

@@ -220,6 +220,11 @@ def _files_of_folder(
             yield from _file(entry, below, path, ignores, filter)
 
 
+def _is_folder(entry: Entry) -> bool:
+    """Whether it is a folder and no link to one, as junctions of Windows are, which Python tells apart since 3.12."""
+    return entry.is_dir(follow_symlinks=False) and not getattr(entry, "is_junction", bool)()
+
+
 def _entries(
     folder: str,
     prefix: str,
@@ -237,7 +242,7 @@ def _entries(
     """
     try:
         with os.scandir(folder) as scan:
-            entries = {entry.name: (entry, entry.is_dir(follow_symlinks=False)) for entry in scan}
+            entries = {entry.name: (entry, _is_folder(entry)) for entry in scan}
     except OSError:
         filter.skipped.add_unreadable(prefix or folder)
         return
