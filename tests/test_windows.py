@@ -29,6 +29,7 @@ import ncs.sources.files
 import ncs.sources.filters
 import ncs.sources.roots
 import ncs.storage.files
+import ncs.storage.filters
 from ncs.build.watch import Follower
 from ncs.cli.hits import uri_of
 from ncs.index import Index
@@ -44,6 +45,7 @@ from ncs.sources.repositories import is_address
 from ncs.sources.roots import repository_names
 from ncs.storage.documents import database_uri
 from ncs.storage.files import FileEntry, FileTable, full_place, stored_place
+from ncs.storage.filters import Filters
 from ncs.storage.freshness import _stamp, _stamp_above
 from tests import gitrepo
 from tests.command import invoke
@@ -55,7 +57,7 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The separator and the paths of Windows in the modules that handle paths as strings."""
     modules: list[ModuleType] = [
         *(ncs.serve.terminal, ncs.sources.files, ncs.sources.filters, ncs.sources.roots, ncs.storage.files),
-        *(ncs.build.watch, ncs.search.locate_source, ncs.serve.http.app, ncs.serve.mcp.places),
+        *(ncs.build.watch, ncs.search.locate_source, ncs.serve.http.app, ncs.serve.mcp.places, ncs.storage.filters),
     ]
     for module in modules:
         monkeypatch.setattr(module, "os", SimpleNamespace(**{**vars(os), "name": "nt", "sep": "\\", "path": ntpath}))
@@ -138,6 +140,14 @@ def test_a_question_is_put_to_one_folder(demo_index: Index, monkeypatch: pytest.
     monkeypatch.setattr(ncs.search.locate_source, "Path", PureWindowsPath)
     below: list[Any] = [folder / "src", folder, folder / "doc"]
     assert [locator.within(path) for path in below] == [[("app", "src")], [("app", "")], []]
+
+
+@pytest.mark.usefixtures("windows")
+@pytest.mark.parametrize("filters", [Filters(path=r"src\main"), Filters(glob=(r"src\*.java", r"src\main\**"))])
+def test_globs_are_written_with_backslashes(filters: Filters) -> None:
+    passes = filters.locations(several=False)
+    assert passes
+    assert [passes("app", path) for path in ("src/main/A.java", "lib/main/A.java")] == [True, False]
 
 
 @pytest.mark.usefixtures("windows")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -70,8 +71,9 @@ class Filters:
         """The filter of locations; None if all pass. several: whether the index has several repositories."""
         if not (self.repository or self.path or self.glob or self.places):
             return None
-        in_repository, in_path = cache(matcher(self.repository)), matcher(self.path)
-        in_globs, places = glob_filter(self.glob or (), several=several), self.places
+        globs = [glob.replace(os.sep, "/") for glob in (self.path or "", *(self.glob or ()))]  # backslashes on Windows
+        in_repository, in_path = cache(matcher(self.repository)), matcher(globs[0])
+        in_globs, places = glob_filter(globs[1:], several=several), self.places
 
         def passes(repository: str, path: str) -> bool:
             here = not places or any(owner == repository and _is_below(path, place) for owner, place in places)
