@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.metadata
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
 from hashlib import blake2b
 from itertools import accumulate
@@ -254,10 +255,11 @@ def made_by() -> str:
 
 
 def installed_version(distribution: str) -> str | None:
-    """The version of an installed distribution, or of another of FASTTEXT; None where there is none."""
-    try:
-        if distribution in FASTTEXT:
-            distribution = importlib.metadata.packages_distributions().get("fasttext", [distribution])[0]
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
+    """The version of an installed distribution, or of another of its module where it is of FASTTEXT; None without."""
+    for name in FASTTEXT if distribution in FASTTEXT else (distribution,):
+        with suppress(importlib.metadata.PackageNotFoundError):
+            return importlib.metadata.version(name)
+    if distribution not in FASTTEXT:
         return None
+    others = importlib.metadata.packages_distributions().get("fasttext")  # half a second
+    return importlib.metadata.version(others[0]) if others else None

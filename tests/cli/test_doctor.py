@@ -124,14 +124,17 @@ def test_extras_and_what_they_need_come_from_the_installed_distribution() -> Non
     assert "torch" in needed["unif"]
 
 
-@pytest.mark.parametrize(("names", "shown"), [(["fasttext"], "0.9.3"), (["fasttext-community"], "0.11.9"), ([], "")])
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [(["fasttext"], "0.9.3"), (["fasttext-community"], "0.11.9"), (["fasttext-wheel"], "0.9.2"), ([], "")],
+)
 def test_fasttext_of_any_distribution_is_accepted_and_its_absence_is_only_a_note(
     names: list[str], shown: str, demo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def version(name: str, of: Callable[[str], str] = metadata.version) -> str:
         if "fasttext" in name and name not in names:
             raise metadata.PackageNotFoundError(name)
-        return {"fasttext": "0.9.3", "fasttext-community": "0.11.9"}.get(name) or of(name)
+        return shown if name in names else of(name)
 
     monkeypatch.setattr(metadata, "packages_distributions", lambda: {"fasttext": names} if names else {})
     monkeypatch.setattr(metadata, "version", version)
