@@ -13,8 +13,10 @@ import pytest
 
 from ncs.errors import NcsError
 from ncs.extract import Extraction, extract_files, pool
+from ncs.extract.readers import read
 from ncs.sources import SourceFile
 from ncs.types import Document
+from ncs.workers import TaskKilled, Workers
 from tests.fuzz.extract import CPU_SECONDS, SHAPES
 
 Row = tuple[str, str, int, int, bytes]
@@ -123,6 +125,13 @@ def test_files_that_kill_their_process_are_left_out_by_name_and_no_other_is(
     assert [row for extraction in extractions for row in extraction.result] == [
         row for extraction in alone for row in extraction.result
     ]
+
+
+@pytest.mark.slow
+def test_memory_that_runs_out_while_the_parser_calls_back_is_told_as_that() -> None:
+    lua = partial(read, b"a->import a\n" * 25_000, "r", "a.lua", outside=True)
+    with Workers(1, memory=150 << 20) as workers, pytest.raises(TaskKilled, match="it took too much memory"):
+        workers.submit(lua).result()
 
 
 LEFT_OUT = {
