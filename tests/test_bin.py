@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command import ncs, program
+from tests.command import invoke, program
 from tests.waiting import LONG
 
 ROOT = Path(__file__).parent.parent
@@ -156,10 +156,10 @@ def test_the_hook_updates_an_index_and_never_fails_a_commit(tmp_path: Path) -> N
 
     assert commit() == 0
     assert not (tmp_path / ".ncs").exists()
-    ncs("build", ".", "--quiet", cwd=tmp_path)
+    invoke("build", ".", "--quiet", cwd=tmp_path)
     (tmp_path / "a.py").write_text("def second(): pass")
     assert commit() == 0
-    assert "def second" in ncs("query", "second", "--no-update", cwd=tmp_path).stdout
+    assert "def second" in invoke("query", "second", "--no-update", cwd=tmp_path).stdout
 
 
 def test_every_action_of_the_workflows_is_a_commit_with_its_version() -> None:
