@@ -238,8 +238,8 @@ publication.finish()
 def test_an_update_that_is_killed_anywhere_is_finished_by_the_next(
     milvus: str, tmp_path: Path, call: str, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "BATCH", 5)
     stored = Stored(tmp_path, milvus, repositories=20)
+    monkeypatch.setattr(store, "BATCH", 5)
     shutil.rmtree(stored.src / "r2")
     sources(tmp_path / "more", 7, 3)
     (tmp_path / "more" / "r1").rename(stored.src / "r2b")
