@@ -15,6 +15,8 @@
 (class_body [(decorator) (method_signature)] @preamble)
 (program (function_signature) @preamble)
 (export_statement declaration: (function_signature)) @preamble
+([(function_signature) (export_statement declaration: (function_signature))] . (comment) @preamble
+  (#not-match? @preamble "^/[*]"))
 
 (required_parameter pattern: (identifier) @parameters)
 (optional_parameter pattern: (identifier) @parameters)

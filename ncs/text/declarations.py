@@ -38,8 +38,8 @@ _FIELD_WORDS = (
 _FIELDS = frozenset(_FIELD_WORDS)
 _MODIFIERS = rb"(?:(?:" + b"|".join(_VISIBLE) + rb")(?:\([^()]{0,40}\))?[ \t]+)*"
 _EXPLICIT = re.compile(
-    rb"(?:#[ \t]*define[ \t]+|" + _MODIFIERS + rb"(?:" + b"|".join(_TYPES) + rb")[ \t]+|define\([ \t]*['\"])(\$?\w+)"
-    rb"(?!\w|[ \t]*,[ \t]*$)"  # `type A,` is an import
+    rb"(?:#[ \t]*define[ \t]+|" + _MODIFIERS + rb"(?:function|" + b"|".join(_TYPES) + rb")[ \t]+|define\([ \t]*['\"])"
+    rb"(\$?\w+)(?!\w|[ \t]*,[ \t]*$)"  # `type A,` is an import
     rb"|using[ \t]+(\w+)(?=[ \t]*=)"
     rb"|typedef\b(?![ \t]+(?:struct|enum|union)\b[ \t]*\w*$).{0,200}?"
     rb"(?:\([ \t]*\*[ \t]*(\w+)[ \t]*\)|\b(\w+)[ \t]*(?:\[[^\]]*\])?$)"

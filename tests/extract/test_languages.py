@@ -65,6 +65,12 @@ CONSTRUCTS = [
         "export function g(a: string): void;\nexport function g(a: any) {\n  f(a);\n}\n",
         "4-6 method A.read; 8-11 function g",
     ),
+    (
+        "typescript",
+        "export function g(a: string): void;\n// @__NO_SIDE_EFFECTS__\nexport function g(a: any) {\n  f(a);\n}\n"
+        "function h(a: string): void;\n/** Of the implementation. */\nfunction h(a: any) {\n  f(a);\n}\n",
+        "1-5 function g; 8-10 function h",
+    ),
 ]
 
 every_language = pytest.mark.parametrize("language", sorted(LANGUAGES))

@@ -13,6 +13,7 @@ from ncs.text.declarations import MAX_LETTERS, MAX_NAMES, declared_names
         ("MAX = 3\n_cache_size: dict[str, int] = {}\nFoo.BAR = 1\nPyAlias = list[int]", "MAX _cache_size BAR PyAlias"),
         ("export const jsLimit = 3, other = 4;\nmodule.exports.someName = f;", "jsLimit someName"),
         ("export type Alias<T> = (value: T) => void;\ntype handler func(int) error", "Alias handler"),
+        ("export declare function hide(n: number): void;\ndeclare function ring(): void;", "hide ring"),
         (
             "pub(crate) const RS_MAX: usize = 3;\npub type Res<T> = Result<T, E>;\nstatic mut COUNT_1: u8 = 0;",
             "RS_MAX Res COUNT_1",
