@@ -65,7 +65,7 @@
 ((call_expression
   function: (member_expression object: (identifier) @_test property: (property_identifier) @_how)
   arguments: (arguments . [(string) (template_string)])) @test
-  (#any-of? @_test "describe" "it" "test" "suite" "QUnit")
+  (#any-of? @_test "describe" "it" "test" "suite" "QUnit" "Deno")
   (#any-of? @_how "only" "skip" "concurrent" "sequential" "describe" "serial" "parallel" "module" "test"))
 ((call_expression
   function: (call_expression function: (member_expression object: (identifier) @_test property: (property_identifier) @_how))

@@ -30,6 +30,9 @@
 (assignment_statement
   (variable_list . name: (identifier) @scope.name) (expression_list . value: (table_constructor))) @scope
 
+((function_call name: (identifier) @_test arguments: (arguments . (string) . (function_definition))) @test
+  (#any-of? @_test "describe" "it" "context" "insulate" "expose" "spec" "test"))
+
 (function_call name: (identifier) @calls)
 (function_call name: (dot_index_expression field: (identifier) @calls))
 (function_call name: (method_index_expression method: (identifier) @calls))

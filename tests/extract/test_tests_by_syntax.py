@@ -122,6 +122,13 @@ CASES = [
         "Fake f Own h a file",
     ),
     ("cpp", 'int a = 1;\nint TEST_ALL(int n) { RUN("all"); { struct P { void f() { g(); } }; } return n; }', ""),
+    (
+        "lua",
+        "local a = 1\nlocal b = 2\nlocal function test(name) return name .. 'x' end\ndescribe('door', function()\n"
+        "  local function help() return 1 end\n  it('opens', function() local function inner() f() end end)\nend)\n"
+        "it('x')\nlocal c, d, e = test('a'), test('b'), test('c')\nreturn { opens = a, shuts = b, locks = c }",
+        "help inner",
+    ),
     ("elixir", 'defmodule A do\n  test "opens" do\n    f()\n  end\n  def test_it(x), do: x\nend', "opens"),
     ("zig", 'test "opens" { f(); }\nfn test_it() void { f(); }', "opens"),
 ]
@@ -135,6 +142,7 @@ for each in ("javascript", "typescript", "tsx"):
             "help Fake g inner named file",
         ),
         (each, "test('a', function () { const b = () => 1; });\ndescribe.only(`x`, () => { class C {} });", "b C file"),
+        (each, "Deno.test('a', () => { class D {} });", "D file"),
         (each, "test.describe('a', () => { class B {} });\nit.each([1])('x', () => { class C {} });", "B C file"),
         (
             each,
