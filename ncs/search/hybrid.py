@@ -16,7 +16,7 @@ same file:
     consensus   it uses names that many good candidates of many repositories use, times the gate of consensus
     file        its file is named like the query, and has other good candidates, times `inside` (ncs.search.signals)
     verbatim    share of a message in its literals, word order kept, or PHRASE times the share of quoted phrases it has
-    frame       1 / n for the n-th frame of the stack trace, counted from the innermost
+    frame       n for the n-th frame of the stack trace from the outermost, 2n - 1 for the innermost: they lead
 
 Sections of prose have candidates of their own, and do not count as evidence for code. Their `lexical` is BM25 divided
 by that of the best code, at most 1. The factor `section` ranks them behind code unless the query asks for documents; a
@@ -536,8 +536,9 @@ def _best(ranking: Ranking, facts: DocumentFacts, k: int, *, factor: float, answ
     ranking, total = replace(ranking, factors=changed), placed
     positive = np.flatnonzero((total > 0) & (ranking.features["own"] > 0))
     order = positive[np.lexsort((rows[positive], -total[positive]))]
-    clusters = facts.duplicates.clusters_of(rows[order]) if ranking.folded else None
-    best = signals.select_hits(total[order], files[order], k, factor=factor, clusters=clusters)
+    frame = ranking.signals["frame"][order] > 0  # each is a hit, in the order of the trace
+    clusters = np.where(frame, -1, facts.duplicates.clusters_of(rows[order])) if ranking.folded else None
+    best = signals.select_hits(total[order], np.where(frame, -1, files[order]), k, factor=factor, clusters=clusters)
     at, scores = order[[position for position, _ in best]], np.array([score for _, score in best])
     if answer >= 0 and len(at) >= SECTION_RANK and answer not in at[:SECTION_RANK]:
         score = min(np.nextafter(scores[SECTION_RANK - 1], np.inf), scores[SECTION_RANK - 2])

@@ -331,10 +331,10 @@ def verbatim(
 
 
 def frame_scores(frames: Rows, rows: Rows) -> Scores:
-    """1 / n for the row of the n-th frame, 0 for others, [len(rows)]."""
+    """1 for the row of the last frame, one more for each before it, for the first of n 2n - 1; 0 for others."""
     result = np.zeros(len(rows))
     _, at, numbers = np.intersect1d(rows, frames, return_indices=True)
-    result[at] = 1 / (1 + numbers)
+    result[at] = np.where(numbers > 0, len(frames) - numbers, 2 * len(frames) - 1)
     return result
 
 

@@ -46,6 +46,8 @@ _PACKAGE = re.compile(r"(?:^|[\s/])((?:\w{1,100}\.){1,30})[\w$]{1,200}\.[\w$<>]{
 _NAME = re.compile(r"\b[^\W\d]\w*")
 _PYTEST = re.compile(r"^E {3,}", re.MULTILINE)
 _INNERMOST_LAST = re.compile(rf"most recent call last|{_PYTEST.pattern}", re.MULTILINE)
+_CAUSE = re.compile(r"\s*(?:Caused by: |\[cause\]: |The above exception was the direct cause)")
+"""Between an exception and its cause; the cause ended further inside."""
 _NO_MESSAGE = re.compile(r"\s|#\d|Traceback|goroutine \d|stack (?:back)?trace|Thread |from |at ", re.IGNORECASE)
 """The beginnings of lines that are no message."""
 
@@ -78,9 +80,11 @@ def read_trace(text: str) -> Trace:
     >>> read_trace("how to read a file").frames
     ()
     """
-    lines, frames = text.splitlines(), []
+    lines, frames, outside = text.splitlines(), list[Frame](), list[Frame]()
     rest: list[str] = []
     for at, line in enumerate(lines):
+        if _CAUSE.match(line):
+            frames, outside = [], [*frames, *outside]
         matches = list(islice(_FRAME.finditer(line), PER_LINE))
         message = _FRAME.sub("", line)
         if message.strip() and not _NO_MESSAGE.match(line) and not (matches and rest):  # in Lua the first frame has it
@@ -95,6 +99,7 @@ def read_trace(text: str) -> Trace:
         named = None if matches else _NAMED.match(line)
         if named and (name := tuple(filter(None, re.split(r"[.:+$]|`\d+", named[1])))):
             frames.append(Frame((), 0, line, name))
+    frames += outside
     if _INNERMOST_LAST.search(text):
         frames.reverse()
     rest = [line for line in rest if _PYTEST.match(line)] or rest
@@ -167,13 +172,13 @@ def _function_of(frame: Frame, locations: Sequence[Location]) -> int | None:
     names nothing, is preferred to what has its line, a function to its class.
     """
     before, line = frame.text.split("\n")
-    own, words = set(_NAME.findall(line)) - {"at"}, set(_NAME.findall(frame.text))
+    own, words = set(_NAME.findall(line)) - {"at", "File", "line", "in"}, set(_NAME.findall(frame.text))
     own = own or (set() if _FRAME.search(before) else words)
 
     def fit(at: int) -> tuple[int, bool, bool, int, int]:
         location = locations[at]
         inside = location.start_line <= frame.line <= location.end_line
-        name = re.split(r"\W+", location.qualified_name)
+        name = re.split(r"\W+", location.qualified_name.rstrip("!?="))
         named, shared = name[-1] in words, sum(part in own for part in set(name)) if name[-1] in own else 0
         length = location.end_line - location.start_line
         near = -length if inside else -abs(location.start_line - frame.line)

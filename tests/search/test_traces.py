@@ -41,12 +41,16 @@ FILES = {
     "command.go": "package c\n\nfunc (c *Command) Execute() error {\n\treturn c.run()\n}\n\n"
     "func (c *Command) run() error {\n\treturn nil\n}\n",
     "lib/router.js": "function next (req) {\n  return handle(req)\n}\n",
+    "lib/base.rb": "class Base\n  def route(n)\n    n\n  end\n\n  def route!(n)\n    route(n)\n  end\nend\n",
     "core/Logger.cs": "class Logger {\n  void Emit(Event e) {\n    sink.Emit(e);\n  }\n\n"
     "  Logger(Sink s) {\n    sink = s;\n  }\n}\n",
     **{
         f"{crate}/src/main.rs": f'fn main() {{\n    run_{crate}()\n        .expect("no plan")\n}}\n'
         for crate in ("one", "two", "six")
     },
+    "src/things/disk.py": "class File:\n    def convert(self):\n        return self\n\n\n"
+    "class Range:\n    def convert(self):\n        self.fail()\n\n\n"
+    + "".join(f"def step_{n}():\n    return step_{n + 1}()\n\n\n" for n in range(8)),
     **{f"src/things/other{n}.py": f"def other_{n}(name, mode):\n    return opened(name, mode)\n" for n in range(8)},
 }
 
@@ -105,12 +109,35 @@ DOTNET = "System.Exception: full\r\n   at Logger.Emit(Event e) in C:\\build\\cor
         (JAVA.replace("Reader.java:3", "Reader.java:1"), ["Reader.read"]),
         (GO.replace("command.go:4", "command.go:1"), ["Command.Execute"]),
         (GO.replace("command.go:4", "command.go:8"), ["Command.Execute"]),  # the line before has its name
+        ('File "/app/things/disk.py", line 8, in convert\nError', ["Range.convert"]),  # the class File has one, too
+        ("NoMethodError\n\t/gems/lib/base.rb:7:in 'Base#route!'", ["Base.route!"]),
         (DOTNET.replace("line 3", "line 90"), ["Logger.Emit"]),  # the constructor is nearer, and called like the class
     ],
 )
 def test_the_functions_of_a_trace_lead_innermost_first(index: Index, trace: str, names: list[str]) -> None:
     hits = index.search(trace, len(names))
     assert [hit.document.qualified_name for hit in hits] == names
+
+
+def test_all_frames_lead_in_their_order_though_one_file_has_them_and_others_have_the_message(index: Index) -> None:
+    frames = "".join(f'  File "/app/things/disk.py", line {12 + 4 * n}, in step_{n}\n' for n in range(8))
+    hits = index.search(f"Traceback (most recent call last):\n{frames}ValueError: x cannot be opened in mode 'r'", 9)
+    names = [f"step_{n}" for n in reversed(range(8))]
+    assert [hit.document.name for hit in hits] == [*names, "open_stream"]
+
+
+def test_a_cause_ended_further_inside_than_what_it_caused(index: Index) -> None:
+    outer, inner = "\tat Main.main(Main.java:1)\n\tat Logger.Emit(core/Logger.cs:3)", "\tat Reader.read(Reader.java:3)"
+    again = '\n\nThe above exception was the direct cause of the following exception:\n\n  File "disk.py", line 8'
+    for text, lines in [
+        (
+            f"Error: a\n{outer}\nCaused by: Error: b\n{inner}\n\t... 2 more\nCaused by: Error: c\n\tat a.js:5:1",
+            [5, 3, 1, 3],
+        ),
+        (f"Error: a\n{outer} {{\n  [cause]: Error: b\n  {inner}\n}}", [3, 1, 3]),
+        (PYTHON + again, [9, 14, 3, 8]),
+    ]:
+        assert [frame.line for frame in read_trace(text).frames] == lines
 
 
 @pytest.mark.parametrize(
