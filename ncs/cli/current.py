@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ncs.cli import options
 from ncs.console import count, one_line, tracker
-from ncs.errors import BROKEN, IndexNotFound, NcsError
+from ncs.errors import BROKEN, IndexNotFound, NcsError, SourceError
 from ncs.messages import BEHIND, OTHER_TREE
 from ncs.storage.freshness import known_changes, state_of
 from ncs.storage.snapshot import DEFAULT_NAME, SNAPSHOT, work_tree
@@ -60,7 +61,7 @@ def _folder(index: Path | None, *, build: bool, quiet: bool) -> Path:
         root = work_tree(Path.cwd())
     except IndexNotFound as error:
         root = work_tree(Path.cwd())
-        if not (build or _confirm(f"no index here; build one for {root} (y/N)? ")):
+        if not (build or (_is_project(root) and _confirm(f"no index here; build one for {root} (y/N)? "))):
             raise IndexNotFound(f"{error}, or with the query: ncs query --build") from None
         folder = root / DEFAULT_NAME
     from ncs.index import Index
@@ -72,13 +73,28 @@ def _folder(index: Path | None, *, build: bool, quiet: bool) -> Path:
     return folder
 
 
+def _is_project(root: Path) -> bool:
+    """Whether a folder is no home or drive, which a build refuses."""
+    from ncs.sources.roots import check_roots
+
+    with suppress(SourceError):
+        return bool(check_roots([root], force=False))
+    return False
+
+
 def _confirm(question: str) -> bool:
     """Whether the user at the terminal answers yes."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     sys.stderr.write(one_line(question))
     sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    answer = ""
+    try:
+        answer = sys.stdin.readline()
+    finally:
+        if not answer:  # ctrl-c and ctrl-d leave the cursor behind the question
+            sys.stderr.write("\n")
+    return answer.strip().lower() in ("y", "yes")
 
 
 def _may_share(folder: Path) -> bool:

@@ -183,3 +183,19 @@ def test_a_terminal_is_asked(tmp_path: Path, answer: bytes, built: bool) -> None
     terminal.type(answer)
     terminal.wait()
     assert (project / ".ncs" / SNAPSHOT).exists() == built
+
+
+def test_the_offer_may_be_left_with_ctrl_d_and_the_error_stands_on_a_line_of_its_own(tmp_path: Path) -> None:
+    terminal = Terminal("query", "open door", cwd=gitrepo.write(tmp_path, {"door.py": CODE}), columns=200)
+    terminal.until(lambda: b"(y/N)? " in terminal.written)
+    terminal.type(b"\x04")
+    assert terminal.wait() == 2
+    assert b"\nncs: " in terminal.written
+    assert not (tmp_path / ".ncs").exists()
+
+
+def test_what_a_build_refuses_is_not_offered(tmp_path: Path) -> None:
+    terminal = Terminal("query", "open door", cwd=tmp_path, columns=200, HOME=str(tmp_path))
+    assert terminal.wait() == 2
+    assert b"build one for" not in terminal.written
+    assert b"no index in " in terminal.written

@@ -91,6 +91,19 @@ def test_the_backup_is_the_last_file_without_ncs(project: Path) -> None:
     assert path.with_name(path.name + BACKUP).read_text() == later
 
 
+@pytest.mark.parametrize(
+    ("name", "content"), [("claude-code", '{"mcpServers":{}}'), ("codex", 'model = "x"'), ("codex", "\n\na = 1\n\n\n")]
+)
+def test_what_the_settings_held_comes_back_to_the_byte(project: Path, name: str, content: str) -> None:
+    path = project / ".mcp.json" if name == "claude-code" else project.parent / "home/.codex/config.toml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content)
+    if run(project, "--install", name).returncode == 0:  # codex: from Python 3.11
+        assert path.read_text() != content
+        assert run(project, "--uninstall", name).returncode == 0
+    assert path.read_text() == content
+
+
 def test_codex_keeps_comments_and_other_tables(project: Path) -> None:
     path = project.parent / "home/.codex/config.toml"
     path.parent.mkdir()

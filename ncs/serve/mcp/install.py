@@ -116,6 +116,9 @@ def change_settings(name: str, options: Sequence[str], *, remove: bool, dry: boo
             _refuse_links(base, each)
         before, permissions = _read(path)
         after = _merge(before, client, None if remove else entry)
+        kept = _read(_backup(path))[0] if remove else ""
+        if kept and _merge(kept, client, entry) == before and _merge(kept, client, None) == kept:
+            after = kept  # to the byte
         is_own = _merge(before, client, None) == before or not _backup(path).exists()
         keep = bool(before and after) and is_own  # a file with our entry must not replace a backup without it
         if not dry and after != before:
