@@ -72,6 +72,8 @@ _NAMED_TWICE = re.compile(r"\s*[=:]\s*(?:async\s+)?(?:function\s*\*?|class)\s*")
 """Between the two names of `app.render = function render() {}`."""
 _MARKS = " \t\r/*#-\"'"
 """Characters around the text of a comment."""
+_TAG = re.compile(r"^(?::[a-z]{1,80}:|[:@\\][a-zA-Z]{1,80}(?=\s))\s*(?=\S)")
+"""`:param`, `:meth:`, `@return`: before the text of a line of documentation, which a document has without them."""
 _STATEMENT = re.compile(r"\b(?:extends|new|return|throw|val|when|yield)\b")
 """Words that stand before calls, not before a declaration of a function."""
 _IMPORT = re.compile(r"\s*(?:from|import|use|using|#include)\b")
@@ -494,7 +496,12 @@ def _code_lines(document: Document, lines: Sequence[str]) -> list[tuple[int, str
     """(0-based number, text) of the lines that are not comments of the document."""
     texts = (*document.words.get("doc", ()), *document.words.get("comments", ()))
     comments = {line.strip(_MARKS) for text in texts for line in text.split("\n")}
-    return [(number, line) for number, line in enumerate(lines) if line.strip(_MARKS) not in comments]
+    bare = [line.strip(_MARKS) for line in lines]
+    return [
+        (number, lines[number])
+        for number, line in enumerate(bare)
+        if line not in comments and _TAG.sub("", line) not in comments
+    ]
 
 
 def _assignment(name: str) -> re.Pattern[str]:

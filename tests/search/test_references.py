@@ -143,6 +143,23 @@ def test_the_second_name_of_a_function_expression_is_no_use(tmp_path: Path) -> N
         assert uses(index, "render") == [("same file", "app.show", [5])]
 
 
+def test_a_line_of_documentation_with_a_tag_is_no_use(tmp_path: Path) -> None:
+    code = '''class Store:
+    def read(self): ...
+
+    def all(self, mode):
+        """All of it.
+
+        :meth:`read` is called once.
+
+        :param mode: how to read it
+        """
+        return self.read(mode)
+'''
+    with Index.build(gitrepo.write(tmp_path / "r", {"a.py": code}), tmp_path / "i", config=QUICK) as index:
+        assert [use["lines"] for use in references_to(index, "read")["references"]] == [[11]]
+
+
 def test_code_outside_functions_does_not_use_what_only_a_class_below_it_does(tmp_path: Path) -> None:
     code = "from a import Reader\n\nstart(1)\n\n\nclass Child(Reader):\n    pass\n"
     files = {"a.py": "class Reader:\n    pass\n", "b.py": code}
