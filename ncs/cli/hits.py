@@ -214,7 +214,7 @@ def show_vimgrep(answer: Answer, snapshot: Snapshot, *, quiet: bool) -> int:
     """A line per hit whose file exists, or per use of a name in it; how many hits. The others are counted on stderr."""
     locator = locator_of(snapshot)
     found = [lines for hit in answer["hits"] if (lines := vimgrep_lines(hit, locator, answer.get("spelled", ())))]
-    for line in chain.from_iterable(found):
+    for line in dict.fromkeys(chain.from_iterable(found)):  # a function and the one around it have one match
         print(line)
     if (omitted := len(answer["hits"]) - len(found)) and not quiet:
         hits = count(omitted, "hit is", "hits are")

@@ -118,6 +118,13 @@ def test_what_lies_in_an_archive_cannot_be_opened_which_is_said_once(query: Quer
     assert query("unique archived dock", "--format", "vimgrep", "-q").stderr == ""
 
 
+def test_vimgrep_has_a_match_of_a_function_inside_another_once(tmp_path: Path) -> None:
+    gitrepo.write(tmp_path, {"a.py": "def outer():\n    def inner():\n        knock(1)\n    return inner\n"})
+    Index.build(tmp_path, tmp_path / ".ncs", config=corpus.QUICK).close()
+    run = invoke("query", "-e", "knock", "--format", "vimgrep", cwd=tmp_path)
+    assert run.stdout == "a.py:3:9:        knock(1)\n"
+
+
 def test_vimgrep_follows_a_function_that_has_moved_in_its_file(tmp_path: Path) -> None:
     code = '@cached("open_dock")\ndef open_dock():\n    return 1\n'
     Index.build(gitrepo.write(tmp_path / "src", {"a.py": code}), tmp_path / ".ncs").close()
