@@ -164,6 +164,10 @@ class Candidates(NamedTuple):
         """Some of them, in this order."""
         return Candidates(self.rows[positions], *(column[positions] for column in self[1:]))
 
+    def ordered(self, meaning: float) -> Candidates:
+        """By words and vectors, without the head, whose top documents are too alike to vote."""
+        return self.at(np.argsort(-self.base(meaning), kind="stable"))
+
     def base(self, meaning: float, head: float = 0.0) -> Scores:
         """Weighted sum of words, vectors and head, [n]; lexical scores are divided by the best one."""
         best = max(float(self.lexical.max(initial=0)), 1e-9)
@@ -239,25 +243,20 @@ class HybridRanker(Ranker):
         named = np.concatenate([frames, phrases.rows(postings, code)])
         prose, counts = None if sections is None else both(allowed, sections), analysis.expansion.counts
         by_words = postings.top_rows(counts, max(n, DEPTH), [code] if prose is None else [code, prose])
-        pool = self.find_candidates(analysis, max(n, CANDIDATES), by_words[0][0], named, code)
-        ranking, answer = Ranking([], []), -1
-        if len(pool.rows):
-            ranking = self._score_signals(analysis, pool, frames, phrases)
+        pools = [self.find_candidates(analysis, max(n, CANDIDATES), by_words[0][0], named, code)]
         if prose is not None and prose.any():
-            best = float(pool.lexical.max(initial=0))
-            named = phrases.rows(postings, prose)
-            dense, of_prose = not ranking.rows, by_words[1][0]
-            pool = self.find_candidates(analysis, max(n, SECTIONS), of_prose, named, prose, dense=dense)
-            if len(pool.rows):
-                ranking = self._with_sections(ranking, best, analysis, pool, phrases)
-                answer = -1 if asks_where(analysis.text) else self._answer(ranking, analysis, prose)
+            named, dense = phrases.rows(postings, prose), not len(pools[0].rows)
+            pools.append(self.find_candidates(analysis, max(n, SECTIONS), by_words[1][0], named, prose, dense=dense))
+        pools = [pool for pool in pools if len(pool.rows)]
+        ranking = self._score_signals(analysis, pools, frames, phrases) if pools else Ranking([], [])
+        answer = -1 if prose is None or asks_where(analysis.text) else self._answer(ranking, analysis, prose)
         if parts.general and not (ranking.rows or counts):
             analysis = replace(analysis, linked=True)
             ((rows, _),) = postings.top_rows(parts.general.linked(intent.words), max(n, CANDIDATES), [code])
             rows = np.sort(rows)
             if len(rows):
                 pool = Candidates(rows, *[np.zeros(len(rows))] * 4)
-                ranking = self._score_signals(analysis, pool, frames, phrases)
+                ranking = self._score_signals(analysis, [pool], frames, phrases)
         if ranking.rows:
             _, settings = of_kind(self.weights, self.settings, intent.kind)
             ranking = replace(ranking, folded=fold and settings.fold)
@@ -365,24 +364,24 @@ class HybridRanker(Ranker):
     def _score_signals(
         self,
         analysis: QueryAnalysis,
-        pool: Candidates,
+        pools: Sequence[Candidates],
         frames: Rows,
         phrases: PhraseSearch,
-        best: float = 0.0,
-        evidence: Evidence | None = None,
     ) -> Ranking:
-        """Signals and factors of the candidates, ordered by words and meaning; without scores. best, evidence: best
-        lexical score and evidence of the candidates of code, for sections; by default those of the candidates."""
+        """Signals and factors of the candidates, without scores. pools: of code, of sections, or of both; the first one
+        alone is evidence."""
         parts, facts = self.open_parts, self.open_parts.facts
         weights, settings = of_kind(self.weights, self.settings, analysis.intent.kind)
-        base = pool.base(weights.meaning)  # without the head, whose top documents are too alike to vote
-        order = np.argsort(-base, kind="stable")
-        pool, base, best = pool.at(order), base[order], max(best or float(pool.lexical.max()), 1e-9)
-        rows, intent, idf = pool.rows, analysis.intent, analysis.idf
-        is_code = evidence is None
-        evidence = evidence or signals.gather_evidence(facts, rows, base)
-        consensus, inside = evidence.consensus, evidence.inside
         words, stems, files = facts.words, facts.words.stems, facts.file_roles
+        best = next((top for pool in pools if (top := float(pool.lexical.max())) > 0), 1e-9)
+        pools = [pool._replace(lexical=np.minimum(pool.lexical, best)).ordered(weights.meaning) for pool in pools]
+        bases = [pool.base(weights.meaning) for pool in pools]
+        evidence = signals.gather_evidence(facts, pools[0].rows, bases[0])
+        beside = map(signals.file_support, [files.files_of(pool.rows) for pool in pools], bases)
+        pool = Candidates(*map(np.concatenate, zip(*pools, strict=True)))
+        rows, intent, idf = pool.rows, analysis.intent, analysis.idf
+        is_section = np.zeros(len(rows), np.bool_) if files.sections is None else files.sections[rows]
+        consensus, inside = evidence.consensus, evidence.inside
         spellings = {
             stem: weight * parts.lexical.postings.idf_of(stem) / settings.spelling
             for stem, weight in analysis.expansion.other_spellings.items()
@@ -398,7 +397,6 @@ class HybridRanker(Ranker):
             "constructor": signals.are_constructors(facts.definitions, intent, rows),
         }
         titles = weights.title * files.title_match(idf, rows)
-        beside = weights.neighbours * signals.file_support(files.files_of(rows), base)
         roles = files.roles_of(rows)
         on_trace = signals.frame_scores(frames, rows)
         features["phrases"] = phrases.shares(rows)
@@ -419,7 +417,7 @@ class HybridRanker(Ranker):
             values["learnt"] = weights.head * pool.head
         values |= {
             "consensus": weights.consensus * consensus.gate * consensus.scores(facts.uses, rows),
-            "file": inside * (titles + beside),
+            "file": inside * (titles + weights.neighbours * np.concatenate(list(beside))),
             "name": weights.naming * (signals.NAME_SHARE + (1 - signals.NAME_SHARE) * inside) * directed,
             "definition": weights.definition * definition,
             "verbatim": settings.verbatim * verbatim,
@@ -431,26 +429,25 @@ class HybridRanker(Ranker):
         role = 1 - (1 - settings.role) * (1 + inside) / 2
         features["certain"] = np.minimum(1.0, np.maximum.reduce([definition, verbatim, on_trace]))
         of_any_length = (on_trace > 0) | (definition >= 1) | (verbatim > 0) | (files.files_of(rows) < 0)
-        in_product = (roles == SOURCE) & (definition >= FOLDED)
-        of_any_role = (on_trace > 0) | (in_product if in_product.any() else definition >= 1)
+        in_product = (roles == SOURCE) & (definition >= FOLDED) & ~is_section
+        of_any_role = is_section | (on_trace > 0) | (in_product if in_product.any() else definition >= 1)
+        in_words = intent.kind in ("how-to", "keywords")  # docs/manual.pdf in a message asks for nothing
+        asked = intent.words if in_words else ()
         lengths = words.lengths(rows).sum(axis=1)
         factors = {
             "length": np.where(of_any_length, 1.0, signals.length_factors(lengths, inside, name)),
             "role": np.where(of_any_role, 1.0, signals.role_factors(roles, analysis.text, intent.words, role)),
             "body": signals.body_factors(thin & ~outlines, inside, directed, settings.body),
             "quality": signals.quality_factors(words, stems, rows, thin, settings.unfinished),
+            "section": np.where(is_section, signals.section_factors(roles, asked, settings.section), 1.0),
         }
         ranking = Ranking(rows.tolist(), [], signals=values, factors=factors, features=features, evidence=evidence)
-        if is_code and not verbatim.any():
-            self._add_context(ranking, intent, settings.context * general_weight)
+        context, first = settings.context * general_weight, len(pools[0].rows)
+        if parts.general and context > 0 and not verbatim[:first].any():
+            leading = np.argsort(-_total(ranking)[:first], kind="stable")[:CONTEXT_CANDIDATES]
+            contexts = parts.general.contexts(intent.words, rows[leading])
+            values["context"][leading] = context * (contexts - contexts.min(initial=1))
         return ranking
-
-    def _add_context(self, ranking: Ranking, intent: Intent, weight: float) -> None:
-        """Set the signal `context` of the best CONTEXT_CANDIDATES by all other signals."""
-        if self.open_parts.general and weight > 0:
-            leading = np.argsort(-_total(ranking), kind="stable")[:CONTEXT_CANDIDATES]
-            contexts = self.open_parts.general.contexts(intent.words, np.array(ranking.rows, np.int64)[leading])
-            ranking.signals["context"][leading] = weight * (contexts - contexts.min(initial=1))
 
     def _literal_scores(self, analysis: QueryAnalysis, tokens: list[str], rows: Rows, inside: float) -> Scores:
         """The share of a message that is in each row's literals, [len(rows)]; tokens: of the message."""
@@ -465,20 +462,6 @@ class HybridRanker(Ranker):
         most_between = signals.MAX_VALUE if is_message else 0
         shares = signals.verbatim(self._facts.words, rows, tokens, weights, most_between, in_pairs=in_pairs)
         return shares if is_message else shares * inside * (shares >= signals.MIN_LITERAL_SHARE)
-
-    def _with_sections(
-        self, ranking: Ranking, best: float, analysis: QueryAnalysis, pool: Candidates, phrases: PhraseSearch
-    ) -> Ranking:
-        """The ranking of code and sections of prose together. best: best lexical score of code."""
-        in_words = analysis.intent.kind in ("how-to", "keywords")  # docs/manual.pdf in a message asks for nothing
-        words = analysis.intent.words if in_words else ()
-        pool = pool._replace(lexical=np.minimum(pool.lexical, best or np.inf))
-        sections = self._score_signals(analysis, pool, np.zeros(0, np.int64), phrases, best, ranking.evidence)
-        roles = self.open_parts.facts.file_roles.roles_of(np.array(sections.rows, np.int64))
-        factor, ones = signals.section_factors(roles, words, self.settings.section), np.ones(len(roles))
-        sections = replace(sections, factors={**sections.factors, "role": ones, "section": factor})
-        code = replace(ranking, factors={**ranking.factors, "section": np.ones(len(ranking.rows))})
-        return sections if not code.rows else code.joined(sections)
 
     def _answer(self, ranking: Ranking, analysis: QueryAnalysis, prose: Mask) -> int:
         """The position of the best section if it answers the question (MIN_COVERAGE ...), else -1. Changelogs, and

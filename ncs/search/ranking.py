@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     from ncs.learn.general import GeneralScorer
     from ncs.learn.tfidf import TfidfEncoder
@@ -66,20 +64,6 @@ class Ranking:
     def hits(self) -> list[tuple[int, float]]:
         """(row, score), best first."""
         return list(zip(self.rows, self.scores, strict=True))
-
-    def joined(self, other: Ranking) -> Ranking:
-        """Both rankings, which have the same signals, factors and features, without scores."""
-
-        def both(columns: Mapping[str, Scores], others: Mapping[str, Scores]) -> Mapping[str, Scores]:
-            return {name: np.concatenate([values, others[name]]) for name, values in columns.items()}
-
-        return replace(
-            self,
-            rows=[*self.rows, *other.rows],
-            signals=both(self.signals, other.signals),
-            factors=both(self.factors, other.factors),
-            features=both(self.features, other.features),
-        )
 
     def at(self, positions: Sequence[int]) -> Ranking:
         """Some of the hits, in this order."""
