@@ -190,12 +190,13 @@ def attention(inputs: Array, present: Mask, heads: int) -> Array:
     """softmax(q k' / sqrt(d / h)) v over the tokens of a row; inputs [n, l, 3 * d] are q, k and v."""
     n, length, triple = inputs.shape
     query, key, value = inputs.reshape(n, length, 3, heads, -1).transpose(2, 0, 3, 1, 4)  # [n, h, l, d / h] each
-    scores = query @ key.swapaxes(2, 3) / np.float32(np.sqrt(query.shape[3]))  # [n, h, l, l]
-    scores = np.where(present[:, None, None, :], scores, LOW)
-    weights = np.exp(scores - scores.max(axis=3, keepdims=True))
-    weights /= weights.sum(axis=3, keepdims=True)
-    mixed: Array = (weights @ value).transpose(0, 2, 1, 3).reshape(n, length, triple // 3)
-    return mixed
+    query = np.ascontiguousarray(query.swapaxes(2, 3) / np.float32(np.sqrt(query.shape[3])))
+    scores = key @ query  # [n, h, keys, queries]: numpy takes the maximum of rows ten times as fast as of columns
+    scores += np.where(present, np.float32(0), LOW)[:, None, :, None]
+    scores -= scores.max(axis=2, keepdims=True)
+    weights = np.exp(scores, out=scores)
+    mixed = weights.swapaxes(2, 3) @ value / weights.sum(axis=2)[..., None]
+    return np.asarray(mixed.transpose(0, 2, 1, 3).reshape(n, length, triple // 3), np.float32)
 
 
 def dense(arrays: Arrays, name: str, x: Array) -> Array:
