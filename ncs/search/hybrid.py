@@ -73,7 +73,6 @@ if TYPE_CHECKING:
 
     from ncs.search.bm25 import Bm25Ranker
     from ncs.search.ncs import NcsRanker
-    from ncs.search.signals import Evidence
     from ncs.search.unif import UnifRanker
     from ncs.storage.snapshot import Snapshot
     from ncs.types import Mask, Rows, Scores
@@ -468,15 +467,14 @@ class HybridRanker(Ranker):
         documents among tests, answer nothing. prose: mask of the sections."""
         rows = np.array(ranking.rows, np.int64)
         among = np.flatnonzero(prose[rows] & (self.open_parts.facts.file_roles.roles_of(rows) == SOURCE))
-        if not len(among):
+        few_projects = ranking.evidence is not None and ranking.evidence.inside >= 1 / MAX_PROJECTS
+        if not (len(among) and few_projects and analysis.intent.kind in ("how-to", "keywords")):
             return -1
         best = int(among[np.argmax(_total(ranking)[among])])
         row, postings, idf = np.array([ranking.rows[best]]), self.open_parts.lexical.postings, analysis.idf
         has = sum(value for stem, value in idf.items() if postings.scores({stem: 1.0}, row)[0])
         near = ranking.signals["lexical"][best] + ranking.signals["spelling"][best]
-        few_projects = cast("Evidence", ranking.evidence).inside >= 1 / MAX_PROJECTS
-        asks = analysis.intent.kind in ("how-to", "keywords") and few_projects
-        return best if asks and has >= MIN_COVERAGE * sum(idf.values()) and near >= MIN_LEXICAL else -1
+        return best if has >= MIN_COVERAGE * sum(idf.values()) and near >= MIN_LEXICAL else -1
 
     def internals(self) -> Internals:
         parts, weights = self.open_parts, self.weights
