@@ -262,10 +262,11 @@ class GeneralScorer:
         starts = starts_of_runs(cells)
         counts = np.diff(starts, append=len(cells))
         owners, stems = np.divmod(cells[starts], n)
-        present = distinct(stems)
+        present, places = distinct(stems), np.zeros(n, np.int64)
+        places[present] = np.arange(len(present))
         limits = K1 * (1 - B + B * lengths / max(self.mean_length, 1e-9))
         impacts = (counts / (counts + limits[owners])).astype(np.float32)
-        return _Impacts(len(rows), owners, present, np.searchsorted(present, stems), impacts)
+        return _Impacts(len(rows), owners, present, places[stems], impacts)
 
     def _stems_of(self, ids: Ids) -> Ids:
         """The head's stems of word ids, UNKNOWN for those without."""
