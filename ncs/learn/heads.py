@@ -201,14 +201,16 @@ def attention(inputs: Array, present: Mask, heads: int) -> Array:
 
 def dense(arrays: Arrays, name: str, x: Array) -> Array:
     """A dense layer over the last axis, as one product of two matrices: three times as fast as one per text."""
-    flat = x.reshape(-1, x.shape[-1]) @ arrays[f"{name}.weight"].T + arrays[f"{name}.bias"]
+    flat = x.reshape(-1, x.shape[-1]) @ arrays[f"{name}.weight"].T
+    flat += arrays[f"{name}.bias"]
     return np.asarray(flat.reshape(*x.shape[:-1], -1), np.float32)
 
 
 def layer_norm(arrays: Arrays, name: str, x: Array) -> Array:
     """Every vector with mean 0 and deviation 1, then scaled and moved."""
-    centered = x - x.mean(axis=-1, keepdims=True)
-    deviation = np.sqrt(np.square(centered).mean(axis=-1, keepdims=True) + np.float32(1e-5))
+    mean = np.full(x.shape[-1], 1 / x.shape[-1], np.float32)  # a product with it takes a quarter of the time of x.mean
+    centered = x - (x @ mean)[..., None]
+    deviation = np.sqrt(np.square(centered) @ mean + np.float32(1e-5))[..., None]
     return np.asarray(centered / deviation * arrays[f"{name}.weight"] + arrays[f"{name}.bias"], np.float32)
 
 

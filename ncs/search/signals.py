@@ -445,10 +445,9 @@ def members_first(
     """Scores in which the best function of a file swaps scores with outlines of the file (classes, top-level code)
     ranked just before it, [n]: an outline has the words of all its functions. yielding: the outlines that may swap."""
     result: Scores = scores.copy()
-    best: dict[int, int] = {}
-    for at in np.argsort(-scores, kind="stable").tolist():
-        if not outlines[at]:
-            best.setdefault(int(files[at]), at)
+    functions = np.argsort(-scores, kind="stable")[::-1]
+    functions = functions[~outlines[functions]]
+    best = dict(zip(files[functions].tolist(), functions.tolist(), strict=True))  # the best of a file comes last
     for at in np.flatnonzero(yielding & (scores > 0)).tolist():
         other = best.get(int(files[at]), at)
         if result[at] > result[other] >= MEMBER * result[at]:
@@ -477,8 +476,9 @@ def select_hits(
     [(0, 1.0), (1, 0.81)]
     """
     queues: dict[int, list[int]] = {}  # positions of each file, the best last
-    for at in np.lexsort((np.arange(len(scores)), -scores))[::-1].tolist():
-        queues.setdefault(int(files[at]) if files[at] >= 0 else -1 - at, []).append(at)
+    names = np.where(files >= 0, files, -1 - np.arange(len(files))).tolist()
+    for at in np.argsort(-scores, kind="stable")[::-1].tolist():
+        queues.setdefault(names[at], []).append(at)
     count = dict.fromkeys(queues, 0)
     queue = [(-float(scores[positions[-1]]), positions[-1], file) for file, positions in queues.items()]
     heapq.heapify(queue)
