@@ -92,8 +92,8 @@ UNIT_Z_SCORE = 6.0
 """The z-score by a learned head that counts as 1: that of the best documents of a large corpus."""
 MIN_GENERAL = 0.3
 """The third quartile of the general head's scores of random functions; right ones have .6 at the median."""
-CONTEXT_CANDIDATES = 30
-"""Candidates that the general head reads in context; 40 are no better."""
+CONTEXT_CANDIDATES = 20
+"""Candidates that the general head reads in context; 30 are no better."""
 PHRASE = 8.0
 """Value of `verbatim` for a document with all phrases: more than any message, also for a test or a section."""
 WEIGHT_FILE = "weight.json"
