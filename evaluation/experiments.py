@@ -45,7 +45,7 @@ text."""
 OFF: Mapping[str, object] = {
     **dict.fromkeys(("spelling", "meaning", "naming", "definition", "consensus"), 0.0),
     **dict.fromkeys(("title", "neighbours", "general", "context", "head"), 0.0),
-    **dict.fromkeys(("prose", "role", "body", "unfinished", "saturation"), 1.0),
+    **dict.fromkeys(("prose", "role", "unfinished", "saturation"), 1.0),
     "fold": False,
     "calibrated": False,
 }

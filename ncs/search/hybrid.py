@@ -132,7 +132,6 @@ class Settings:
     frame: float = 12.0
     role: float = signals.ROLE
     section: float = signals.SECTION
-    body: float = signals.BODY
     unfinished: float = signals.UNFINISHED
     saturation: float = signals.SATURATION
     fold: bool = True
@@ -424,7 +423,6 @@ class HybridRanker(Ranker):
         }
         own = (value for name, value in values.items() if name not in NEIGHBOR_SIGNALS)
         features["own"] = sum(own, inside * titles)
-        outlines, thin = files.outlines_of(rows), signals.thin_bodies(words, rows)
         role = 1 - (1 - settings.role) * (1 + inside) / 2
         features["certain"] = np.minimum(1.0, np.maximum.reduce([definition, verbatim, on_trace]))
         of_any_length = (on_trace > 0) | (definition >= 1) | (verbatim > 0) | (files.files_of(rows) < 0)
@@ -436,8 +434,7 @@ class HybridRanker(Ranker):
         factors = {
             "length": np.where(of_any_length, 1.0, signals.length_factors(lengths, inside, name)),
             "role": np.where(of_any_role, 1.0, signals.role_factors(roles, analysis.text, intent.words, role)),
-            "body": signals.body_factors(thin & ~outlines, inside, directed, settings.body),
-            "quality": signals.quality_factors(words, stems, rows, thin, settings.unfinished),
+            "quality": signals.quality_factors(words, stems, rows, settings.unfinished),
             "section": np.where(is_section, signals.section_factors(roles, asked, settings.section), 1.0),
         }
         ranking = Ranking(rows.tolist(), [], signals=values, factors=factors, features=features, evidence=evidence)
@@ -488,7 +485,7 @@ def of_kind(weights: Weights, settings: Settings, kind: Kind) -> tuple[Weights, 
         return weights, settings
     half = CODE_MEANING * weights.meaning
     plain = replace(weights, meaning=half, naming=0.0, consensus=0.0, title=0.0, neighbours=0.0, general=0.0)
-    return plain, replace(settings, spelling=0.0, role=1.0, body=1.0, unfinished=1.0, saturation=1.0)
+    return plain, replace(settings, spelling=0.0, role=1.0, unfinished=1.0, saturation=1.0)
 
 
 def meaning_weight(documents: int) -> float:

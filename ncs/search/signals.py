@@ -340,14 +340,11 @@ def frame_scores(frames: Rows, rows: Rows) -> Scores:
 
 ROLE = 0.5
 """Factor of tests, examples and the like inside one project, where .3 and .7 are no better; half the loss over many."""
-BODY, MAX_THIN = 0.7, 12
-"""Factor, over many projects, of a thin body: one of at most MAX_THIN words, as of a getter. A limit of 6 words misses
-getters, one of 20 also takes answers."""
 USUAL_LENGTH, LENGTH_POWER = 90, 0.25
 """Inside one project the score of a function of n < USUAL_LENGTH words is multiplied by
 (n / USUAL_LENGTH)**LENGTH_POWER. Powers of .2 and .3 are no better."""
-UNFINISHED = 0.5
-"""The factor of a thin body that is not implemented."""
+UNFINISHED, MAX_THIN = 0.5, 12
+"""The factor of a body of at most MAX_THIN words that is not implemented."""
 IN_BODY: tuple[Field, ...] = ("calls", "enums", "literals", "identifiers")
 _PHRASES = "not implemented error, not implemented exception, unsupported operation exception, unimplemented"
 _NOT_IMPLEMENTED = tuple(stem_all(words.split()) for words in _PHRASES.split(", "))
@@ -402,30 +399,17 @@ def section_factors(roles: NDArray[np.int8], words: Sequence[str], factor: float
     return np.where(roles == SOURCE, 1.0, 1.0 if changes else ROLE) * (1.0 if changes or documents else factor)
 
 
-def thin_bodies(table: WordReader, rows: Rows) -> NDArray[np.bool_]:
-    """Mask of the rows with at most MAX_THIN words in their bodies."""
-    lengths = table.lengths(rows)[:, [FIELDS.index(field) for field in IN_BODY]]
-    return np.asarray(lengths.sum(axis=1) <= MAX_THIN)
-
-
-def body_factors(thin: NDArray[np.bool_], inside: float, name: Scores, factor: float = BODY) -> Scores:
-    """The factor of functions with thin bodies, [len(thin)], nearer to 1 the larger the overlap of name and query:
-    `hideSoftKeyboard` may be one line."""
-    return np.where(thin, 1 - (1 - factor) * (1 - inside) * (1 - np.clip(name, 0.0, 1.0)), 1.0)
-
-
 def length_factors(lengths: NDArray[np.integer[Any]], inside: float, name: Scores) -> Scores:
     """The factor of functions of fewer than USUAL_LENGTH words inside one project, [len(lengths)]: BM25 favors short
-    callers of the answer. Nearer to 1 the larger the overlap of name and query, as in `body_factors`."""
+    callers of the answer. Nearer to 1 the larger the overlap of name and query: `hideSoftKeyboard` may be one line."""
     shorter = np.minimum(1.0, (1 + lengths) / USUAL_LENGTH) ** (LENGTH_POWER * inside)
     return 1 - (1 - shorter) * (1 - np.clip(name, 0.0, 1.0))
 
 
-def quality_factors(
-    table: WordReader, stems: Stems, rows: Rows, thin: NDArray[np.bool_], factor: float = UNFINISHED
-) -> Scores:
-    """The factor of thin functions that raise `NotImplementedError` or the like, [len(rows)]."""
-    at = np.flatnonzero(thin)
+def quality_factors(table: WordReader, stems: Stems, rows: Rows, factor: float = UNFINISHED) -> Scores:
+    """The factor of small functions that raise `NotImplementedError` or the like, [len(rows)]."""
+    lengths = table.lengths(rows)[:, [FIELDS.index(field) for field in IN_BODY]]
+    at = np.flatnonzero(lengths.sum(axis=1) <= MAX_THIN)
     ids, offsets = table.select_rows((*IN_BODY, "types"), rows[at])
     numbers, owners = stems.numbers(ids), np.repeat(np.arange(len(at)), np.diff(offsets))
     result = np.ones(len(rows))

@@ -109,7 +109,7 @@ def test_code_is_ranked_by_its_words_and_half_its_vector_alone() -> None:
     weights, settings = Weights(meaning=0.6, head=0.3), Settings(role=0.4)
     assert of_kind(weights, settings, "code") == (
         Weights(0.3, naming=0, consensus=0, title=0, neighbours=0, general=0, head=0.3),
-        Settings(spelling=0, role=1, body=1, unfinished=1, saturation=1),
+        Settings(spelling=0, role=1, unfinished=1, saturation=1),
     )
     kinds: tuple[Kind, ...] = ("symbol", "how-to", "keywords")
     assert all(of_kind(weights, settings, kind) == (weights, settings) for kind in kinds)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ncs.search import signals
-from ncs.search.signals import BODY, OPPOSITES, UNFINISHED, agree, directions, select_hits
+from ncs.search.signals import OPPOSITES, UNFINISHED, agree, directions, select_hits
 from ncs.storage.names import NameUses, batch_uses, name_uses
 from ncs.storage.words import WordTableBuilder
 from ncs.text.stems import Stems
@@ -121,33 +121,6 @@ def test_how_to_is_no_direction_and_every_opposite_has_one() -> None:
     assert all(OPPOSITES[OPPOSITES[stem]] == stem for stem in OPPOSITES)
 
 
-LONG = " ".join(["open read close send"] * 3)  # twelve words
-
-
-def test_twelve_words_are_a_thin_body_and_thirteen_are_not_whatever_is_around_it() -> None:
-    words = table(f"calls: {LONG}", f"calls: {LONG}; literals: x", f"name: {LONG} x; doc: {LONG} x; calls: go")
-    assert signals.thin_bodies(words, np.arange(3)).tolist() == [True, False, True]
-
-
-@pytest.mark.parametrize(
-    ("thin", "inside", "name", "factor"),
-    [
-        (True, 0.0, 0.0, BODY),
-        (False, 0.0, 0.0, 1.0),
-        (True, 1.0, 0.0, 1.0),  # inside one project
-        (True, 0.5, 0.0, 1 - (1 - BODY) / 2),
-        (True, 0.0, 1.0, 1.0),  # its name is the query
-        (True, 0.0, 4.0, 1.0),  # and has its direction
-        (True, 0.0, 0.5, 1 - (1 - BODY) / 2),
-        (True, 0.0, -3.0, BODY),  # it has the opposite direction
-    ],
-)
-def test_a_thin_body_counts_less_over_many_projects_unless_its_name_is_the_query(
-    thin: bool, inside: float, name: float, factor: float
-) -> None:
-    assert signals.body_factors(np.array([thin]), inside, np.array([name])) == pytest.approx([factor])
-
-
 def test_a_small_body_that_says_it_is_not_implemented_counts_less() -> None:
     words = table(
         "calls: not implemented error",
@@ -156,8 +129,7 @@ def test_a_small_body_that_says_it_is_not_implemented_counts_less() -> None:
         "calls: implemented error",  # which says the opposite
         "identifiers: not implemented",  # a value that Python's operators give back
         "doc: not implemented",  # a comment may speak of something else
-        f"calls: not implemented error {LONG}",  # one branch of many
+        f"calls: not implemented error {'open read ' * 5}",  # one branch of many: thirteen words
     )
-    rows = np.arange(7)
-    factors = signals.quality_factors(words, Stems(words.vocabulary), rows, signals.thin_bodies(words, rows))
+    factors = signals.quality_factors(words, Stems(words.vocabulary), np.arange(7))
     assert factors.tolist() == [UNFINISHED, UNFINISHED, UNFINISHED, 1, 1, 1, 1]
