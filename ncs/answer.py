@@ -88,7 +88,7 @@ def ask(
     notes = [*cautions(index), *_notes(query, unknown, results, listing=listing)]
     if title:
         notes.append(messages.REPORT)
-    elif kind == "symbol" and query != text and len(text.split()) == 1:
+    elif kind == "symbol" and query not in text and len(text.split()) == 1:
         notes.append(messages.RESPELLED.format(name=text, other=query))
     if listing and len(hits) == k < results.searched:
         notes.append(messages.FIRST_PLACES.format(total=results.searched))

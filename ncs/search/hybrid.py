@@ -27,10 +27,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
+from itertools import permutations
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -42,6 +44,7 @@ from ncs.learn.general import GeneralScorer, general_head
 from ncs.search import signals
 from ncs.search.phrases import PhraseSearch
 from ncs.search.question import (
+    MAX_NAME,
     PROSE,
     SPELLING,
     Intent,
@@ -51,7 +54,10 @@ from ncs.search.question import (
     correct,
     expand,
     message_values,
+    names_alone,
     read_intent,
+    without_filters,
+    without_kind,
     without_request,
 )
 from ncs.search.rankers import HEAD, Ranker, nearest
@@ -60,8 +66,8 @@ from ncs.search.traces import Files, read_trace
 from ncs.storage.arrays import are_in, both, distinct, top_rows
 from ncs.storage.document_facts import DocumentFacts
 from ncs.storage.documents import Documents
-from ncs.storage.file_roles import SOURCE, TEST
-from ncs.storage.names import FOLDED, Symbol, folded
+from ncs.storage.file_roles import SETTINGS, SOURCE, TEST
+from ncs.storage.names import FOLDED, QUALIFIED, Symbol, folded, query_symbols
 from ncs.text.spelling import WordList
 from ncs.text.stems import stem_all
 from ncs.text.tokens import tokenize
@@ -96,6 +102,10 @@ CONTEXT_CANDIDATES = 20
 """Candidates that the general head reads in context; 30 are no better."""
 PHRASE = 8.0
 """Value of `verbatim` for a document with all phrases: more than any message, also for a test or a section."""
+PLACE = 0.25
+"""The factor of what is outside of the files that the query names."""
+_AT_PLACE = re.compile(r"[\w/.-]{1,300}\.\w{1,10}: ")
+"""The beginning of `src/http.py: retry`, which is no message."""
 WEIGHT_FILE = "weight.json"
 """The weight of a head (ncs.build.head_weight), among its statistics."""
 
@@ -280,9 +290,10 @@ class HybridRanker(Ranker):
             frames = self._files.rows_of(trace, facts.definitions)
             frames = frames if allowed is None else frames[allowed[frames]]
             text = trace.message if len(frames) and trace.message else text
+        text, place = self._place(without_filters(text)) if not len(frames) else (text, frames)
         intent = read_intent(text, facts.languages)
         if intent.kind in ("how-to", "keywords", "message"):
-            text = without_request(text, facts.languages)
+            text = self._asked_name(text) or without_request(text, facts.languages)
             intent = read_intent(text, facts.languages)
         if intent.kind == "symbol" and intent.symbols and not intent.phrases and (name := self._correct_name(intent)):
             text = text.replace(intent.symbols[0].name, name)
@@ -298,7 +309,8 @@ class HybridRanker(Ranker):
         )  # fmt: skip
         intent = intent.corrected(expansion.corrections)
         idf = postings.idf(list(intent.words))
-        return QueryAnalysis(text, intent, expansion, idf, facts.file_roles.count_code(), title), frames
+        documents = facts.file_roles.count_code()
+        return QueryAnalysis(text, intent, expansion, idf, documents, place, title), frames
 
     def _title(self, text: str) -> str:
         """The title of a bug report, in an index of few projects; else "". Files ranked by whole reports have .44 MRR,
@@ -308,6 +320,32 @@ class HybridRanker(Ranker):
         from ncs.search.report import report_title  # its patterns take milliseconds
 
         return report_title(text)
+
+    def _place(self, text: str) -> tuple[str, Rows]:
+        """The rest of a question, and the rows of the files of code that it names; messages name any files."""
+        kind, roles = read_intent(text).kind, self._facts.file_roles
+        asks = kind in ("how-to", "keywords", "symbol") or _AT_PLACE.match(text)
+        if asks and re.search(r"[/\\]" if kind == "symbol" else r"[/\\]|\w\.[A-Za-z]", text):
+            rows, rest = self._files.mentioned(text)
+            rows = rows[roles.roles_of(rows) != SETTINGS]
+            rows = rows if roles.sections is None else rows[~roles.sections[rows]]
+            return (rest or text, rows) if len(rows) else (text, rows)
+        return text, np.zeros(0, np.int64)
+
+    def _asked_name(self, text: str) -> str:
+        """The defined name that a question asks for: `Store.read` of "read method of class Store"; else ""."""
+
+        def weight(name: str, *owners: str) -> float:
+            return float(self._facts.definitions.match(Symbol(name, owners))[1].max(initial=0))
+
+        names, bare = names_alone(text, self._facts.languages), without_kind(text)
+        if len(names) == 1:
+            symbol = query_symbols(names[0])[0]
+            return names[0] if weight(symbol.name, *symbol.qualifiers) >= FOLDED else ""
+        if bare != text and len(words := tokenize(bare)) <= MAX_NAME and weight("".join(words)) >= FOLDED:
+            return bare
+        pairs = permutations(names, 2)
+        return next((f"{owner}.{name}" for owner, name in pairs if weight(name, owner) >= FOLDED + QUALIFIED), "")
 
     def _correct_name(self, intent: Intent) -> str:
         """The defined name of similar spelling and equal digits, if the query's name is not defined and has a word that
@@ -434,6 +472,7 @@ class HybridRanker(Ranker):
         factors = {
             "length": np.where(of_any_length, 1.0, signals.length_factors(lengths, inside, name)),
             "role": np.where(of_any_role, 1.0, signals.role_factors(roles, analysis.text, intent.words, role)),
+            "place": np.where(are_in(rows, analysis.place) | (len(analysis.place) == 0), 1.0, PLACE),
             "quality": signals.quality_factors(words, stems, rows, settings.unfinished),
             "section": np.where(is_section, signals.section_factors(roles, asked, settings.section), 1.0),
         }

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ncs.errors import BadInput
 from ncs.messages import TOO_LONG
-from ncs.storage.names import Symbol, query_symbols
+from ncs.storage.names import NAME_PATH, Symbol, query_symbols
 from ncs.text.tokens import STOP_WORDS, content_words, tokenize
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ _COMPLAINT = re.compile(
 """Words of error messages; beside them a number, or a single word in quotes, is a value."""
 _VALUE = re.compile(r"""(?<!\S)(?:(["'`])[^\s"'`]{1,100}\1|-?\d[\d.]*)(?=[.,:;!?)]*(?:\s|\Z))""")
 _ERROR_REPORT = re.compile(
-    r"\s*(?:[\w.:]{0,200}(?:error|exception|warning|fatal|panic)\w{0,40}: +\S"
+    r"\s*(?:[^;{}()=\n]{0,80}(?:error|exception|warning|fatal|panic)\w{0,40}: +\S"
     r"|terminate called|libc\+\+abi|uncaught|unhandled)",
     re.IGNORECASE,
 )
@@ -84,7 +84,7 @@ MAX_RARE, TYPO_RATIO = 2, 200
 TYPO_RATIO times as many documents."""
 LOOKUPS = 5
 """Words per query whose similar spellings or compounds are looked up among all words: pasted text has hundreds."""
-_THINGS, _VERBS, _LINKS, _OTHERS = (
+_THINGS, _VERBS, _LINKS, _OTHERS, _DECLARES, _KINDS = (
     frozenset(words.split())
     for words in (
         "anything class classes code codebase function functions helper implementation implementations logic method"
@@ -94,6 +94,10 @@ _THINGS, _VERBS, _LINKS, _OTHERS = (
         "are do does for how is lets me responsible that to us used we what where which who",
         "all already any anybody base core entry existing has have hello hey in job look main of ok out project"
         " relevant repo repository search somebody someone source thanks there whose",
+        "class constructor def define defined defines definition declaration declared fn func function implementation"
+        " implemented interface macro method struct",
+        "async body const constant decorator enum export field full fun in member private property public signature"
+        " static sub trait type variable void work works",
     )
 )
 _OF = {("implementation", "of"), ("logic", "of")}
@@ -105,6 +109,25 @@ _ENDING = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W\d_]+")
+_ABOUT_NAMES = (STOP_WORDS | _FRAME | _DECLARES | _KINDS) - {"used"}
+"""What a question says of a name that it asks for."""
+_KIND_WORD = re.compile(
+    r"^\s*(?:the )?(?:class|def|function|method) | (?:class|definition|function|implementation|method)\W*\Z",
+    re.IGNORECASE,
+)
+_NOT_TESTS = re.compile(
+    r"(?:[\s,;.(-]{1,4}(?:but )?(?:not|without|excluding|except)\b|[,;.(-]{1,2}\s?(?:exclude|ignore|no|skip)\b"
+    r"| -(?:path:)?)"
+    r"(?:[\s-]{1,2}(?:in|the|any|for)\b){0,3}[\s-]{0,2}(?:unit )?(?:tests?|mocks?|examples?)(?: (?:code|cases|files?))?"
+    r"[\s).!/]{0,4}\Z",
+    re.IGNORECASE,
+)
+_OPERATOR = re.compile(r"(?<!\S)-?(?:kind|lang|language|patterntype|repo|select|type):\S{1,200}\s*", re.IGNORECASE)
+"""Filters of GitHub and Sourcegraph."""
+_LOG_MESSAGE = re.compile(
+    r"""(?=.*\b(?:level|severity)"?[=:]).*?["\s](?:msg|message)"?[=:]\s?"((?:[^"\\\n]|\\.){3,300})\".*"""
+)
+"""The message in a line of a log in JSON or logfmt."""
 NEVER_JOINED = frozenset({"in", "to", "from", "on", "of", "not", "is", "into"})
 """Words that are not joined to the next one: `in list` is not `inlist`."""
 
@@ -224,6 +247,45 @@ def without_request(text: str, languages: Iterable[str] = ()) -> str:
     return rest if set(tokenize(rest)) - STOP_WORDS else text
 
 
+def without_filters(text: str) -> str:
+    """A question without what no function has: operators of other engines, an end that says that tests are not meant,
+    which rank behind other files anyway, and all of a line of a log but its message.
+
+    >>> without_filters("parse a date (not in tests)"), without_filters("lang:go retry -path:test")
+    ('parse a date', 'retry')
+    >>> without_filters('time=12:00 level=error msg="no such option" code=3')
+    'no such option'
+    """
+    if message := _LOG_MESSAGE.fullmatch(text.strip()):
+        return message[1].replace('\\"', '"')
+    return _NOT_TESTS.sub("", _OPERATOR.sub("", text)).strip() or text
+
+
+def without_kind(text: str) -> str:
+    """A name without the word for what it is.
+
+    >>> without_kind("parse json function"), without_kind("the class HttpServer")
+    ('parse json', 'HttpServer')
+    """
+    return _KIND_WORD.sub("", text)
+
+
+def names_alone(text: str, languages: Iterable[str] = ()) -> list[str]:
+    """The one or two names of a question that says nothing else than what they are; [] for other questions.
+
+    >>> names_alone("where is the `read_file` function defined?"), names_alone("read_file of class Store")
+    (['read_file'], ['read_file', 'Store'])
+    >>> names_alone("retry method"), names_alone("open the editor"), names_alone("bug in read_file")
+    (['retry'], [], ['bug', 'read_file'])
+    """
+    names = [name for name in NAME_PATH.findall(text) if name.lower() not in {*_ABOUT_NAMES, *languages}]
+    words = re.findall(r"\w+", text.replace(" of ", " "))
+    beside = {word for pair in pairwise(words) for word in pair if not _DECLARES.isdisjoint(pair)}
+    of_names = len(words) > 1 and not re.search(r"[^\w\s.:#>/?'\"`()-]|\b\d", text)
+    of_names &= "`" in text or bool(query_symbols(text)) or not beside.isdisjoint(names)
+    return names if of_names and len(names) <= 2 else []
+
+
 def complains(text: str) -> bool:
     """Whether a text has words of error messages.
 
@@ -260,7 +322,7 @@ def asks_where(text: str) -> bool:
 
 
 def _kind(text: str, tokens: list[str], symbols: list[Symbol]) -> Kind:
-    if len(text.split()) == 1 and symbols:
+    if len(text.split()) == 1 and any(symbol.certain for symbol in symbols):
         return "symbol"
     stop_words = sum(token in STOP_WORDS for token in tokens)
     is_error_report = _ERROR_REPORT.match(text) is not None

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from ncs.storage.document_facts import DocumentFacts
     from ncs.storage.postings import Postings
     from ncs.storage.vectors import Vectors
-    from ncs.types import Scores
+    from ncs.types import Rows, Scores
 
 
 @dataclass(frozen=True, slots=True)
 class QueryAnalysis:
     """A query as the default ranker reads it. text: the query, or the title of a report or the message of a trace;
     idf: stem -> idf of the intent's words; documents: number searched; title: of a report; linked: whether no word was
-    known, and words that stand for them in public code were searched instead.
+    known, and words that stand for them in public code were searched instead; place: rows of the files that it names.
     """
 
     text: str
@@ -29,6 +29,7 @@ class QueryAnalysis:
     expansion: Expansion
     idf: Mapping[str, float]
     documents: int
+    place: Rows
     title: str = ""
     linked: bool = False
 

@@ -37,10 +37,17 @@ if TYPE_CHECKING:
 
 MAX_FRAMES, PER_LINE = 100, 3
 """Most frames read of a trace, innermost first, and of a line: a recursion has thousands."""
+MAX_PLACES = 5
+"""Most words of a question that are looked up as paths."""
 _NO_PATH = r"""\s"'(),;=<>|"""
 _LINE = r"""(?:"?,?(?: on)? line |: ?line |:|\()"""
 _FRAME = re.compile(rf"(?<![^{_NO_PATH}])([^{_NO_PATH}]{{1,300}}\.\w{{1,10}}){_LINE}(\d{{1,7}})\b")
 _NAMED = re.compile(r"\s*(?:at |#\d{1,4} +(?:0x[0-9a-f]{1,16} in )?)([\w.:+$`~<>]{3,300})(?:\[[\w, ]{1,100}\])? ?\(")
+_MENTION = re.compile(
+    r"[`\"'(\[@]?(?:path:|file:|filename:)?(?=[\w-]{0,100}[./\\])([\w./\\-]{2,300})(?<!\.)[`\"')\].,;:#?]*(.*)"
+)
+"""A word that may be a path: it has a dot or a slash."""
+_BEFORE_PATH = frozenset({"at", "file", "from", "in", "of", "the", "under", "within"})
 _PACKAGE = re.compile(r"(?:^|[\s/])((?:\w{1,100}\.){1,30})[\w$]{1,200}\.[\w$<>]{1,200}\($")
 """Package, class and method before the file of a frame in Java; the package names the folders of the file."""
 _NAME = re.compile(r"\b[^\W\d]\w*")
@@ -119,6 +126,31 @@ class Files:
         self.by_name: dict[str, list[int]] = defaultdict(list)
         for number, (_, path) in enumerate(self.places):
             self.by_name[path.rpartition("/")[2]].append(number)
+
+    def mentioned(self, text: str) -> tuple[Rows, str]:
+        """The rows of the files and folders that a question names, and the rest of it: `retry` of
+        `retry in src/http/`."""
+        kept, files, places = list[str](), list[int](), 0
+        for word in text.split():
+            match = _MENTION.fullmatch(word) if places < MAX_PLACES else None
+            here = self._named(match[1]) if match else []
+            places += match is not None
+            while here and kept and kept[-1].lower() in _BEFORE_PATH:
+                kept.pop()
+            files += here
+            kept += filter(None, [match[2] if match and here else word])
+        return np.flatnonzero(np.isin(self.numbers, files)), " ".join(kept)
+
+    def _named(self, path: str) -> list[int]:
+        """The numbers of the files that a path names, or of all in the folder that it names."""
+        parts = [part for part in re.split(r"[/\\]", path) if part not in ("", ".", "..")]
+        if not parts:
+            return []
+        alike = {number: _alike(parts, *self.places[number]) for number in self.by_name.get(parts[-1], ())}
+        if most := max(alike.values(), default=0):
+            return [number for number, equal in alike.items() if equal == most]
+        folder = f"/{'/'.join(parts)}/"
+        return [number for number, (_, place) in enumerate(self.places) if "/" in path and folder in f"/{place}"]
 
     def rows_of(self, trace: Trace, definitions: Definitions) -> Rows:
         """The distinct functions of a trace's frames (`_function_of`), innermost first."""

@@ -40,7 +40,9 @@ QUALIFIED = 0.25
 """Added if the qualifier (`View.`) is the scope of the definition, else subtracted."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
-_PATH = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#|->|/)[^\W\d]\w*)*")
+NAME_PATH = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#|->|/)[^\W\d]\w*)*")
+_SEPARATOR = re.compile(r"[\s|,*]|(?<=\w)-(?=\w)")
+"""What stands between the words of a query: `hide-keyboard` and `hide|keyboard` are two words."""
 _HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Za-z]\d*_\w|^_+\w")
 
 
@@ -160,9 +162,9 @@ def query_symbols(text: str) -> list[Symbol]:
     >>> [(symbol.name, symbol.certain) for symbol in query_symbols("where is parseJson( called by Gson")]
     [('parseJson', True), ('Gson', False)]
     """
-    alone = len(text.split()) == 1
+    alone = len(_SEPARATOR.split(text.strip())) == 1
     symbols: dict[Symbol, None] = {}
-    for match in _PATH.finditer(text):
+    for match in NAME_PATH.finditer(text):
         names = _NAME.findall(match.group())
         called = text[match.end() : match.end() + 1] == "("
         end = match.start()

@@ -15,7 +15,7 @@ from ncs.errors import BadInput
 from ncs.index import UNKNOWN_WORDS, Index
 from ncs.learn.general import general_head
 from ncs.search.hybrid import Settings, Weights, of_kind
-from ncs.search.question import MAX_QUERY, Expansion, Kind, expand, read_intent, without_request
+from ncs.search.question import MAX_QUERY, Expansion, Kind, expand, read_intent, without_filters, without_request
 from ncs.storage.postings import build
 from ncs.text.stems import stem, stem_all
 from ncs.types import FIELDS
@@ -55,6 +55,7 @@ def test_pasted_lines_find_their_function_and_a_name_or_a_call_its_definition(
         ("terminate called after throwing an instance of 'std::system_error'\n  what():  no file (3)", "message", None),
         ("Uncaught TypeError: x.map(...) is not a function\n    items = x.map(y);", "message", None),
         ("fatal: ambiguous argument 'a == b': unknown revision; a != b", "message", None),
+        ("12:00:01,123 ERROR work: Error: Invalid value for '-n': 40 is not in the range 1<=x<=16.", "message", None),
         # code about errors
         ("error:\n  free(x);\n  return -1;", "code", None),
         ("except ValueError:\n    x = f(1)\n    y = 2", "code", None),
@@ -98,6 +99,59 @@ def test_a_request_is_searched_for_like_what_it_asks_for(demo_index: Index, requ
 )  # fmt: skip
 def test_a_question_about_such_words_keeps_them(query: str) -> None:
     assert without_request(query) == query
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("where is the `read_text_file` function defined?", "read_text_file"), ("def read_text_file", "read_text_file"),
+        ("definition of read_text_file", "read_text_file"), ("how does read_text_file work", "read_text_file"),
+        ("count_lines method", "count_lines"), ("find count_lines", "count_lines"),
+    ],
+)  # fmt: skip
+def test_a_question_for_nothing_but_a_name_is_that_name(demo_index: Index, query: str, name: str) -> None:
+    asked, bare = (ask(demo_index, text, ranker="hybrid") for text in (query, name))
+    assert asked["kind"] == "symbol"
+    assert asked["hits"] == bare["hits"]
+    assert asked["notes"] == bare["notes"]
+
+
+@pytest.mark.parametrize(
+    "query", ["where is read_text_file used", "bug in read_text_file", "the read_file_text method"]
+)
+def test_a_question_about_a_name_or_for_an_unknown_one_is_more_than_that_name(demo_index: Index, query: str) -> None:
+    assert ask(demo_index, query, ranker="hybrid")["kind"] != "symbol"
+
+
+@pytest.mark.parametrize("query", ["read-text-file", "read text file function", "read_text_file|no_such_name"])
+def test_words_of_a_name_find_it_whatever_stands_between_them(demo_index: Index, query: str) -> None:
+    hit = demo_index.search(query, 1)[0]
+    assert hit.document.name == "read_text_file"
+    assert hit.score == pytest.approx(demo_index.search("read text file", 1)[0].score, rel=0.5)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{} (not in tests)", "{}, excluding test files", "{} without unit tests", "{} -test", "{} -path:test",
+        "lang:java {}", "repo:me/app type:symbol {}", '{{"level":"warn","n":3,"msg":"{}"}}',
+        'time="12:00:01" level=warn msg="{}" code=3',
+    ],
+)  # fmt: skip
+def test_filters_and_what_surrounds_the_message_of_a_log_are_no_words(demo_index: Index, form: str) -> None:
+    query = "hide the soft keyboard"
+    assert (
+        ask(demo_index, form.format(query), ranker="hybrid")["hits"]
+        == (ask(demo_index, query, ranker="hybrid")["hits"])
+    )
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["run the tests", "skip tests", "how are tests not run", "log(msg='a b', level=2)", "type: symbol", "-test"],
+)
+def test_questions_about_tests_and_code_that_logs_are_whole(query: str) -> None:
+    assert without_filters(query) == query
 
 
 def test_a_message_of_grammar_and_values_is_searched_for_with_its_grammar() -> None:

@@ -141,6 +141,36 @@ def test_a_cause_ended_further_inside_than_what_it_caused(index: Index) -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "path"),
+    [
+        ("return what is opened with a name and a mode, in other5.py", "src/things/other5.py"),
+        ("src/things/other5.py: return what is opened with a name", "src/things/other5.py"),
+        ("opened by mode (`things/other5.py`)", "src/things/other5.py"),
+        ("opened by mode in /home/ana/src/things/other5.py", "src/things/other5.py"),
+        ("path:six/src run with no plan", "six/src/main.rs"),
+        ("run with no plan under two/src/", "two/src/main.rs"),
+        ("`main` in src/things/core.py", "src/things/core.py"),
+    ],
+)
+def test_what_lies_in_the_file_or_folder_that_a_question_names_comes_first(index: Index, query: str, path: str) -> None:
+    assert index.search(query, 1)[0].document.path == path
+
+
+def test_a_name_in_a_file_is_found_there_and_is_no_typing_error(index: Index) -> None:
+    answer = ask(index, "six/src/main.rs::main", ranker="hybrid")
+    assert (answer["hits"][0]["path"], answer["hits"][0]["name"]) == ("six/src/main.rs", "main")
+    assert answer["notes"] == []
+
+
+@pytest.mark.parametrize("query", ["opened and/or closed", "opened e.g. by other.py", "no such file: other5.py"])
+def test_other_words_with_dots_and_slashes_and_paths_in_messages_are_no_places(index: Index, query: str) -> None:
+    analysis = index.ranker("hybrid").rank(query, 1).analysis
+    assert analysis is not None
+    assert analysis.text == query
+    assert not len(analysis.place)
+
+
+@pytest.mark.parametrize(
     ("trace", "lines"),
     [
         (PYTHON, [9, 14]),
