@@ -7,7 +7,8 @@ same file:
     spelling    BM25 of other spellings of the query's words
     meaning     cosine to the query, if positive
     general     score by the general head (ncs.learn.general) above MIN_GENERAL, times the share of the query's idf that
-                the best document by words lacks, times the share that the head knows, times 1 - gate of consensus / 2
+                the best document by words lacks, times the share that the head knows, times 1 - gate of consensus / 2,
+                times (3 - inside) / 2: over many projects half as much again as inside one
     context     cosine of query and function in context (ncs.learn.context_encoder) above the lowest one, times the
                 weight of `general`; of the best CONTEXT_CANDIDATES only, and 0 where a literal has the query
     learnt      z-score by the index's own learned head, if positive (ncs.search.unif)
@@ -446,7 +447,7 @@ class HybridRanker(Ranker):
         general_weight = 0.0
         if parts.general:
             general_weight = weights.general * max(0.0, 1 - best / max(sum(idf.values()), 1e-9))
-            general_weight *= parts.general.known_share(idf) * (1 - consensus.gate / 2)
+            general_weight *= parts.general.known_share(idf) * (1 - consensus.gate / 2) * (3 - inside) / 2
             features["general"] = np.maximum(parts.general.scores(intent.words, rows) - MIN_GENERAL, 0.0)
             values |= {"general": general_weight * features["general"], "context": np.zeros(len(rows))}
         if parts.head:
