@@ -18,12 +18,12 @@ def without_rights() -> Iterator[None]:
         pytest.skip("Windows has other rights")
     root = os.geteuid() == 0
     if root:
-        os.seteuid(65534)
+        os.setresuid(65534, 65534, 0)
     try:
         yield
     finally:
         if root:
-            os.seteuid(0)
+            os.setresuid(0, 0, 0)
 
 
 @contextmanager

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 def build(
     sources: Annotated[
-        list[Path] | None, Argument(help="Folders, git repositories (bare ones too), archives.", show_default=False)
+        list[Path] | None,
+        Argument(help="Folders, git repositories (bare ones too), archives.", readable=False, show_default=False),
     ] = None,
     index: Annotated[
         Path | None, Option("-i", "--index", help="Where to write the index.", envvar="NCS_INDEX", show_default=".ncs")

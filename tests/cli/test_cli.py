@@ -7,15 +7,29 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from ncs.storage.freshness import SEEN
 from tests.command import invoke, ncs, program
+from tests.rights import without_rights
 from tests.waiting import LONG
 
 HIDE = "hide soft keyboard"
+
+
+def test_a_folder_that_may_not_be_read_is_named_with_the_remedy() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        folder.chmod(0o755)
+        (folder / "secret").mkdir(mode=0)
+        invoke("build", "nowhere", cwd=folder)  # imports what nobody may not read
+        with without_rights():
+            run = invoke("build", "secret", cwd=folder)
+    line = f"ncs: cannot read {folder / 'secret'}: Permission denied; name a folder that you may read\n"
+    assert (run.returncode, run.stderr) == (2, line)
 
 
 def test_query_prints_the_function_its_place_and_its_code(demo: Path) -> None:
