@@ -233,7 +233,10 @@ def test_the_default_ranker_hears_it_unless_the_index_was_built_without(folder: 
         assert 0 < unmet < 1
         scores = parts.general.scores(ranking.intent.words, np.array(ranking.rows))
         assert scores.max() > MIN_GENERAL
-        expected = ranker.weights.general * unmet * np.maximum(scores - MIN_GENERAL, 0)
+        assert ranking.evidence is not None
+        assert 0 < ranking.evidence.inside < 1
+        weight = ranker.weights.general * (3 - ranking.evidence.inside) / 2  # over many projects half as much again
+        expected = weight * unmet * np.maximum(scores - MIN_GENERAL, 0)
         np.testing.assert_allclose(ranking.signals["general"], expected, atol=1e-6)
     root = shutil.copytree(folder.parent / "repos", tmp_path / "repos")
     with Index.build(root, tmp_path / "without", config=replace(corpus.QUICK, general=False)) as index:
