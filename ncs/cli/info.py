@@ -61,11 +61,15 @@ def words(
 
 
 def documents_text(counts: Mapping[str, Any]) -> str:
-    """The numbers of functions and of other documents."""
+    """The numbers of functions and of other documents.
+
+    >>> documents_text({"documents": 2, "kinds": {"function": 1, "class": 1}})
+    '1 function, 1 class or top-level block'
+    """
     sections = counts["kinds"].get(SECTION, 0)
     outlines = sum(n for kind, n in counts["kinds"].items() if kind in OUTLINES) - sections
     parts = [count(counts["documents"] - outlines - sections, "function")]
-    parts += [f"{outlines:,} classes and top-level blocks"] if outlines else []
+    parts += [count(outlines, "class or top-level block", "classes and top-level blocks")] if outlines else []
     parts += [count(sections, "section of documentation", "sections of documentation")] if sections else []
     return ", ".join(parts)
 
