@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -52,6 +53,8 @@ def main_program(name: str, interrupted: str = "") -> Callable[[Callable[P, int]
                     line = f"{error.filename or 'the system'}: {error.strerror or error}"
                 if isinstance(error, FileNotFoundError) and not error.filename:  # from os.getcwd
                     line = "the working folder is gone; enter it again"
+                if getattr(error, "errno", None) == errno.ENOSPC:  # of stdout; the writer of an index names its folder
+                    line = "cannot write the output: the disk is full; free some space, or write it elsewhere"
                 say(f"{name}: {' '.join(line.splitlines())}")
                 return FAILED
             except Exception as error:

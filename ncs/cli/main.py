@@ -146,7 +146,8 @@ def main() -> None:
         sys.argv.insert(1, "tui")
     elif sys.argv[1:2] == ["--"]:  # a question that begins with a dash
         sys.argv.insert(1, "query")
-    app(windows_expand_args=False)  # else * and $HOME in globs and questions are replaced
+    # else * and $HOME in globs and questions are replaced; _run is for --help and --version, which no command runs
+    raise SystemExit(_run(partial(app, windows_expand_args=False)))
 
 
 def run() -> None:
