@@ -82,8 +82,10 @@ class LazyGroup(typer.core.TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the first argument names; else everything is a question, and its options may come first.
-        Raises BadInput for what looks like a typing error of a command, and for options before one."""
+        Raises BadInput for what looks like a typing error of a command, options before one, and an empty argument."""
         if args[0] in COMMANDS:
+            if "" in args and args[0] != "query":  # Path("") would be the working folder
+                raise BadInput("an argument is empty; name a folder or a file, such as . for this folder")
             return super().resolve_command(ctx, args)
 
         from difflib import get_close_matches

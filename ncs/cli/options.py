@@ -176,8 +176,8 @@ def question_and_places(words: Sequence[str], *, regexp: bool) -> tuple[Sequence
     while at > (not regexp) and os.path.exists(words[at - 1]):  # noqa: PTH110  (no error for what can be no path)
         at -= 1
     for word in words[1:at]:
-        if "/" in word and not os.path.exists(word):  # noqa: PTH110
-            raise BadInput(f"no such file or folder: {word}; quote a question as one argument")
+        if not word or ("/" in word and not os.path.exists(word)):  # noqa: PTH110
+            raise BadInput(f"no such file or folder: {word or repr(word)}; quote a question as one argument")
     return words[:at], words[at:]
 
 

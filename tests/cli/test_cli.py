@@ -75,6 +75,14 @@ def test_a_question_needs_no_command_and_a_mistyped_command_is_none(demo: Path) 
     assert run.stderr == "ncs: no command 'biuld'; did you mean build? to search for it: ncs query biuld .\n"
 
 
+@pytest.mark.parametrize("arguments", [["build", ""], ["build", ".", "-i", ""], ["doctor", "-i", ""]])
+def test_an_empty_path_is_not_the_working_folder(arguments: list[str], tmp_path: Path) -> None:
+    (tmp_path / "door.py").write_text("def open_door():\n    pass\n")
+    run = invoke(*arguments, cwd=tmp_path)
+    line = "ncs: an argument is empty; name a folder or a file, such as . for this folder\n"
+    assert (run.returncode, run.stderr, [path.name for path in tmp_path.iterdir()]) == (2, line, ["door.py"])
+
+
 def test_a_trace_is_read_from_stdin_without_notes_about_its_values(demo: Path) -> None:
     trace = b"java.lang.IllegalStateException: quagga 17\n\tat Keyboards.hideSoftKeyboard(Keyboards.java:13)\n"
     command = [sys.executable, "-m", "ncs.cli", "query", "-", "-n", "1", "--no-code"]

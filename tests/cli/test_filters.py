@@ -90,6 +90,7 @@ def test_a_path_is_relative_to_the_working_folder_and_so_are_those_that_are_prin
     ("arguments", "message"),
     [
         (["open", "src/nowhere"], "no such file or folder: src/nowhere; quote a question as one argument"),
+        (["open", ""], "no such file or folder: ''; quote a question as one argument"),
         (
             ["open door", "notes"],
             "nothing of notes is indexed; if it is new: ncs update, if it was left out: ncs doctor",
