@@ -155,9 +155,9 @@ def open_writer(folder: Path, *, needed_bytes: int = 0, anew: bool = False) -> I
         with _write_error(folder):
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(_write_lock(folder))
+            stack.callback(_clean_up, folder)
             for path in (folder, *(each.parent for each in new_folders)):
                 sync(path)  # else a power cut takes the whole index, or the lock by which the folder is known
-            stack.callback(_clean_up, folder)
             collect_garbage(folder)
             _check_space(folder, needed_bytes)
             if not (folder / IGNORE).exists():

@@ -88,9 +88,19 @@ def test_the_old_index_answers_until_the_commit_which_one_build_at_a_time_may_re
     assert names(tmp_path) == files(1)
 
 
-def test_a_failed_build_removes_what_it_made_and_where_the_snapshot_is_garbled_nothing(tmp_path: Path) -> None:
+def test_a_failed_build_removes_what_it_made_and_where_the_snapshot_is_garbled_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
         fail(tmp_path / "a" / "b" / ".ncs", KeyboardInterrupt)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(os, "fsync", interrupt)  # the first thing that a writer does under its lock
+    with pytest.raises(KeyboardInterrupt):
+        build(tmp_path / ".ncs")
+    monkeypatch.undo()
     assert list(tmp_path.iterdir()) == []
     index = tmp_path / "idx"
     index.mkdir()
