@@ -468,7 +468,7 @@ def _words(part: _Part, file: _File) -> dict[Field, Tokens]:
         for match in _NAME.finditer(file.bare[number]):
             is_call = match["call"] is not None and not file.kind.configuration
             name = match.group().rstrip("( \t")
-            if name.lower() not in _KEYWORDS:
+            if name.lower() not in _KEYWORDS or file.bare[number].endswith(".", 0, match.start()):  # aws_vpc.this
                 words.setdefault(_field(name, is_call), []).append(name)
     return {field: some for field, every in words.items() if (some := tuple(filter(None, every)))}
 

@@ -223,6 +223,18 @@ def test_words_go_to_their_fields() -> None:
     }  # fmt: skip
 
 
+def test_a_keyword_of_other_languages_is_a_name_behind_a_dot(tmp_path: Path) -> None:
+    vpc, subnet = 'resource "aws_vpc" "this" {\n  count = true\n}\n', "vpc_id = aws_vpc.this[0].id\n}\n"
+    write(tmp_path, {"src/main.tf": f'{vpc}resource "aws_subnet" "private" {{\n  {subnet}'})
+    documents = checked((tmp_path / "src/main.tf").read_bytes(), "terraform")
+    assert [each.words["identifiers"] for each in documents] == [
+        ("resource", "count"),
+        ("resource", "vpc_id", "aws_vpc", "this", "id"),
+    ]
+    with Index.build(tmp_path / "src", tmp_path / ".ncs") as index:
+        assert [use.document.name for use in index.references("aws_vpc.this").found] == ["private"]
+
+
 def test_what_a_class_of_dart_has_is_found_by_its_name_with_the_comment_above_its_annotations() -> None:
     source = b"""/// Makes one.
 typedef Maker<T> = T Function(String);
