@@ -243,4 +243,4 @@ def _check_disk(index: Index) -> Iterator[Finding]:
     free, needed = shutil.disk_usage(folder).free, SPACE * int(index.description.counts.get("source_bytes", 0))
     text = f"{free / 1e6:,.0f} MB free; an update may need {needed / 1e6:,.0f} MB"
     enough = free >= needed
-    yield Finding("ok" if enough else "todo", "disk", text, None if enough else shlex.join(["df", "-h", str(folder)]))
+    yield Finding("ok", "disk", text) if enough else Finding("todo", "disk", f"{text}; free some space")

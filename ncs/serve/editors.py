@@ -40,7 +40,7 @@ def editor_command(editor: str, path: PurePath, line: int, *, windows: bool = os
     try:
         command = shlex.split(editor.replace("\\", "\\\\") if windows else editor)
     except ValueError:
-        raise BadInput(f"cannot parse the editor {editor!r}; set another: export EDITOR=vim") from None
+        raise BadInput(f"cannot parse the editor {editor!r}; set another in VISUAL or EDITOR") from None
     name = PureWindowsPath(command[0]).name.lower().removesuffix(".exe").removesuffix(".cmd").removesuffix(".sh")
     arguments = next((form for form, names in _EDITORS.items() if name in names.split()), "{path}")
     return [*command, *(argument.format(path=path, line=line) for argument in arguments.split())]
@@ -51,7 +51,7 @@ def find_editor(environment: Mapping[str, str]) -> str:
     for name in ("VISUAL", "EDITOR"):
         if editor := environment.get(name, "").strip():
             return editor
-    raise BadInput("no editor is set; set yours: export EDITOR=vim")
+    raise BadInput("no editor is set; name yours in VISUAL or EDITOR")
 
 
 def file_to_open(hit: Mapping[str, Any], locator: SourceLocator) -> tuple[Path, int, str | None]:
@@ -80,7 +80,7 @@ def open_in_editor(hit: Mapping[str, Any], locator: SourceLocator, environment: 
     try:
         status = subprocess.call([shutil.which(command[0]) or command[0], *command[1:]])  # code.cmd, on Windows
     except OSError as error:
-        raise BadInput(f"cannot start {command[0]}: {error.strerror}; set another: export EDITOR=vim") from None
+        raise BadInput(f"cannot start {command[0]}: {error.strerror}; set another in VISUAL or EDITOR") from None
     if status:
         raise BadInput(f"{command[0]} exited with status {status}; the file is {path}, line {line}")
     return note

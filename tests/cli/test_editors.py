@@ -52,7 +52,7 @@ def test_an_editor_that_is_known_by_name_opens_at_the_line(editor: str, command:
 def test_visual_goes_before_editor_and_none_is_an_error_with_its_remedy() -> None:
     assert find_editor({"VISUAL": "code", "EDITOR": "vim"}) == "code"
     assert find_editor({"VISUAL": " ", "EDITOR": "vim"}) == "vim"
-    with pytest.raises(BadInput, match="no editor is set; set yours: export EDITOR=vim"):
+    with pytest.raises(BadInput, match="no editor is set; name yours in VISUAL or EDITOR"):
         find_editor({})
     with pytest.raises(BadInput, match="cannot parse the editor"):
         editor_command("vim 'x", Path("a"), 1)
