@@ -21,7 +21,9 @@ import pytest
 
 from ncs.index import Index
 from ncs.search.feedback import read_feedback
-from ncs.serve.http.settings import MAX_BODY
+from ncs.serve.http.service import _initialize
+from ncs.serve.http.settings import MAX_BODY, Settings
+from ncs.workers import Workers
 from tests import corpus
 from tests.command import invoke
 from tests.serving import (
@@ -45,6 +47,12 @@ SEARCH = "/api/search?query=hide+soft+keyboard"
 @pytest.fixture
 def folder(demo: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(demo / ".ncs", tmp_path / "index"))
+
+
+def test_what_answers_is_imported_before_the_first_request_is_timed(demo: Path) -> None:
+    arguments = Settings({"demo": demo / ".ncs"}), {"demo": None}, 1 << 30
+    with Workers(1, initialize=_initialize, arguments=arguments) as workers:
+        assert workers.submit(eval, "'ncs.serve.http.api' in __import__('sys').modules").result(LONG)
 
 
 def get(server: Served, path: str, **more: Any) -> httpx.Response:

@@ -13,6 +13,7 @@ import logging
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from importlib import import_module
 
 from ncs.build.memory import available
 from ncs.errors import NcsError, unknown
@@ -129,6 +130,7 @@ _indexes: dict[str, LiveIndex] = {}
 
 def _initialize(settings: Settings, held: Mapping[str, Description], memory: int) -> None:
     """Open the indexes in a search process; what cannot be opened is tried again for each request."""
+    import_module("ncs.serve.http.api")  # what answers; on a slow machine it took all the time of every first request
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent to the whole group: the server answers what runs, and stops
     for name in settings.folders:
         with suppress(NcsError):
