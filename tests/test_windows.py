@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import ntpath
 import os
 import socket
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from importlib import import_module
@@ -20,6 +22,7 @@ import pytest
 import typer
 
 import ncs.build.watch
+import ncs.cli.main
 import ncs.search.locate_source
 import ncs.serve.http.app
 import ncs.serve.mcp.places
@@ -243,6 +246,27 @@ def test_typer_replaces_nothing_in_globs_and_questions(
     found = invoke("query", *options, "hide $HOME keyboard", cwd=tmp_path)
     assert "hideSoftKeyboard" in found.stdout
     assert json.loads(found.stdout)["query"] == "hide $HOME keyboard"
+
+
+class TerminalText(io.StringIO):
+    """What is written to a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_ncs_alone_searches_as_you_type_in_a_terminal_without_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ncs.cli.main, "os", SimpleNamespace(**{**vars(os), "name": "nt"}))
+    monkeypatch.delenv("TERM", raising=False)
+    monkeypatch.setattr(sys, "argv", ["ncs"])
+    monkeypatch.chdir(tmp_path)
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, TerminalText())
+    with pytest.raises(SystemExit):
+        ncs.cli.main.main()
+    assert sys.argv == ["ncs", "tui"]
 
 
 def test_a_drive_is_no_address() -> None:

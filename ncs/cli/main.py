@@ -143,7 +143,8 @@ def main() -> None:
     if sys.argv[1:2] in (["--install-completion"], ["--show-completion"]) and sys.argv[2:]:
         os.environ["_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"] = "1"  # else typer ignores the shell named
     terminals = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
-    alone = not sys.argv[1:] and terminals and os.environ.get("TERM", "dumb") != "dumb" and find_spec("textual")
+    dumb = os.environ.get("TERM", "" if os.name == "nt" else "dumb") == "dumb"  # Windows sets none
+    alone = not sys.argv[1:] and terminals and not dumb and find_spec("textual")
     if alone or sys.argv[1:2] == ["--print"]:
         sys.argv.insert(1, "tui")
     elif sys.argv[1:2] == ["--"]:  # a question that begins with a dash
