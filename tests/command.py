@@ -29,7 +29,7 @@ def ncs(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedP
     """What `ncs ARGUMENTS` printed and how it ended, as a process; without the caller's NCS_ variables."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("NCS_")} | environment
     command = [sys.executable, "-m", "ncs.cli", *arguments]
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=LONG)
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, encoding="utf-8", check=False, timeout=LONG)
 
 
 def invoke(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:

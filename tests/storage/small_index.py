@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
@@ -12,6 +13,8 @@ from ncs.storage.commit import IndexWriter, open_writer
 from ncs.storage.snapshot import SEGMENTS, STATISTICS, Description, Snapshot, open_snapshot
 
 ROWS = 3
+UNLOCKED = {"ncs.lock"} if os.name == "nt" else set()
+"""A file that is there while it is locked only."""
 
 
 def write_segment(writer: IndexWriter, text: str) -> Path:
@@ -91,11 +94,12 @@ def consistent_text_of(snapshot: Snapshot) -> str:
 def names(folder: Path) -> list[str]:
     """All files below a folder, and empty folders."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file() or not any(path.iterdir()))
-    return [path.relative_to(folder).as_posix() for path in paths]
+    return [name for path in paths if (name := path.relative_to(folder).as_posix()) not in UNLOCKED]
 
 
 def files(number: int) -> list[str]:
     """The names of an index of one segment."""
     in_segment = ("bm25/rows.npy", "documents.sqlite", "files/rows.npy")
     own = [f"segments/{number:06}/{name}" for name in in_segment]
-    return sorted([".gitignore", "ncs.lock", "snapshot.json", *own, f"statistics/{number:06}/text"])
+    all_files = {".gitignore", "ncs.lock", "snapshot.json", *own, f"statistics/{number:06}/text"}
+    return sorted(all_files - UNLOCKED)
