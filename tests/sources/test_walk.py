@@ -21,7 +21,7 @@ from tests.sources.walked import is_java, walked
 
 
 def test_the_files_of_a_folder_come_in_bytewise_order_of_their_whole_paths(tmp_path: Path) -> None:
-    names = ["a/b.java", "a-b/c.java", "a.java", "a/B.java", "a/b/c.java", "Z.java", "ä.java", "a0/x.java", "😀.java"]
+    names = ["a/b.java", "a-b/c.java", "a.java", "a/C.java", "a/b/c.java", "Z.java", "ä.java", "a0/x.java", "😀.java"]
     files = walked(write(tmp_path / "tree", {**dict.fromkeys(names, "class A {}\r\n"), "B.txt": "no"}))
     assert files.names == [f"tree:{name}" for name in sorted(names, key=str.encode)]
     assert files.names[:3] == ["tree:Z.java", "tree:a-b/c.java", "tree:a.java"]
@@ -184,6 +184,7 @@ def test_roots_are_checked_before_anything_is_read(tmp_path: Path, monkeypatch: 
         with pytest.raises(SourceError, match=rf"there is no .*{name}; name a folder"):
             walk([home, home / name], readable=is_java)
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
     monkeypatch.chdir(home)
     for root in (home, home.parent, Path("/"), Path()):
         for function in (walk, count):
