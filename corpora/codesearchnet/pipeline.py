@@ -147,7 +147,7 @@ def make_corpus(
         with FileLock(work / "lock", timeout=0), _pool(workers or os.cpu_count() or 1) as run:
             corpus = {"settings": settings, "rules": settings["rules"], **_make(repositories, out, rules, run, track)}
             _write_json(out / FILE, corpus)
-            shutil.rmtree(work)
+        shutil.rmtree(work)  # which on Windows nobody may while its lock is held
     except BadInput:
         shutil.rmtree(work)  # nothing to resume: of other sources, perhaps named by mistake, OUT may be made
         raise

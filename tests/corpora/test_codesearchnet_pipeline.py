@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,20 @@ def save(path):
     return table.write()
 '''
 EVERYTHING = Rules(licenses=(), any_license=True)
+
+
+def test_the_lock_of_the_work_is_free_when_its_folder_is_removed_as_windows_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rmtree(path: Path | str, *options: object, remove: Callable[..., None] = shutil.rmtree, **more: object) -> None:
+        if Path(path).name == ".work":
+            with FileLock(Path(path) / "lock", timeout=0):
+                pass
+        remove(path, *options, **more)
+
+    monkeypatch.setattr(shutil, "rmtree", rmtree)
+    make_corpus([repository(tmp_path / "app", {"A.java": JAVA})], tmp_path / "out", EVERYTHING, workers=1)
+    assert not (tmp_path / "out" / ".work").exists()
 
 
 def functions(folder: Path, language: str) -> list[CodeFunction]:
