@@ -324,7 +324,7 @@ class HybridRanker(Ranker):
 
     def _place(self, text: str) -> tuple[str, Rows]:
         """The rest of a question, and the rows of the files of code that it names; messages name any files."""
-        kind, roles = read_intent(text).kind, self._facts.file_roles
+        kind, roles = read_intent(text.replace("`", "")).kind, self._facts.file_roles
         asks = kind in ("how-to", "keywords", "symbol") or _AT_PLACE.match(text)
         if asks and re.search(r"[/\\]" if kind == "symbol" else r"[/\\]|\w\.[A-Za-z]", text):
             rows, rest = self._files.mentioned(text)
@@ -343,7 +343,7 @@ class HybridRanker(Ranker):
         if len(names) == 1:
             symbol = query_symbols(names[0])[0]
             return names[0] if weight(symbol.name, *symbol.qualifiers) >= FOLDED else ""
-        if bare != text and len(words := tokenize(bare)) <= MAX_NAME and weight("".join(words)) >= FOLDED:
+        if bare != text and 1 < len(words := tokenize(bare)) <= MAX_NAME and weight("".join(words)) >= FOLDED:
             return bare
         pairs = permutations(names, 2)
         return next((f"{owner}.{name}" for owner, name in pairs if weight(name, owner) >= FOLDED + QUALIFIED), "")

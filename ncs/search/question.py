@@ -55,7 +55,7 @@ _COMPLAINT = re.compile(
 """Words of error messages; beside them a number, or a single word in quotes, is a value."""
 _VALUE = re.compile(r"""(?<!\S)(?:(["'`])[^\s"'`]{1,100}\1|-?\d[\d.]*)(?=[.,:;!?)]*(?:\s|\Z))""")
 _ERROR_REPORT = re.compile(
-    r"\s*(?:[^;{}()=\n]{0,80}(?:error|exception|warning|fatal|panic)\w{0,40}: +\S"
+    r"\s*(?:[\w.:]{0,200}(?:error|exception|warning|fatal|panic)\w{0,40}: +\S"
     r"|terminate called|libc\+\+abi|uncaught|unhandled)",
     re.IGNORECASE,
 )
@@ -84,7 +84,7 @@ MAX_RARE, TYPO_RATIO = 2, 200
 TYPO_RATIO times as many documents."""
 LOOKUPS = 5
 """Words per query whose similar spellings or compounds are looked up among all words: pasted text has hundreds."""
-_THINGS, _VERBS, _LINKS, _OTHERS, _DECLARES, _KINDS = (
+_THINGS, _VERBS, _LINKS, _OTHERS, _KINDS = (
     frozenset(words.split())
     for words in (
         "anything class classes code codebase function functions helper implementation implementations logic method"
@@ -94,10 +94,9 @@ _THINGS, _VERBS, _LINKS, _OTHERS, _DECLARES, _KINDS = (
         "are do does for how is lets me responsible that to us used we what where which who",
         "all already any anybody base core entry existing has have hello hey in job look main of ok out project"
         " relevant repo repository search somebody someone source thanks there whose",
-        "class constructor def define defined defines definition declaration declared fn func function implementation"
-        " implemented interface macro method struct",
-        "async body const constant decorator enum export field full fun in member private property public signature"
-        " static sub trait type variable void work works",
+        "async body class const constant constructor declaration declared decorator def define defined defines"
+        " definition enum export field fn full fun func function implementation implemented in interface macro member"
+        " method private property public signature static struct sub trait type variable void work works",
     )
 )
 _OF = {("implementation", "of"), ("logic", "of")}
@@ -109,23 +108,21 @@ _ENDING = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W\d_]+")
-_ABOUT_NAMES = (STOP_WORDS | _FRAME | _DECLARES | _KINDS) - {"used"}
+_ABOUT_NAMES = (_FRAME | _KINDS) - {"used"}
 """What a question says of a name that it asks for."""
 _KIND_WORD = re.compile(
     r"^\s*(?:the )?(?:class|def|function|method) | (?:class|definition|function|implementation|method)\W*\Z",
     re.IGNORECASE,
 )
 _NOT_TESTS = re.compile(
-    r"(?:[\s,;.(-]{1,4}(?:but )?(?:not|without|excluding|except)\b|[,;.(-]{1,2}\s?(?:exclude|ignore|no|skip)\b"
+    r"(?:[\s,;.(-]{1,4}(?:but )?(?:not|excluding|except)\b|[,;.(]\s?(?:exclude|ignore|no|skip|without)\b"
     r"| -(?:path:)?)"
     r"(?:[\s-]{1,2}(?:in|the|any|for)\b){0,3}[\s-]{0,2}(?:unit )?(?:tests?|mocks?|examples?)(?: (?:code|cases|files?))?"
     r"[\s).!/]{0,4}\Z",
     re.IGNORECASE,
 )
-_OPERATOR = re.compile(r"(?<!\S)-?(?:kind|lang|language|patterntype|repo|select|type):\S{1,200}\s*", re.IGNORECASE)
-"""Filters of GitHub and Sourcegraph."""
 _LOG_MESSAGE = re.compile(
-    r"""(?=.*\b(?:level|severity)"?[=:]).*?["\s](?:msg|message)"?[=:]\s?"((?:[^"\\\n]|\\.){3,300})\".*"""
+    r"""(?=.*\Z)(?=.*\b(?:level|severity)"?[=:]).*?["\s](?:msg|message)"?[=:]\s?"((?:[^"\\]|\\.){3,300})\""""
 )
 """The message in a line of a log in JSON or logfmt."""
 NEVER_JOINED = frozenset({"in", "to", "from", "on", "of", "not", "is", "into"})
@@ -248,17 +245,17 @@ def without_request(text: str, languages: Iterable[str] = ()) -> str:
 
 
 def without_filters(text: str) -> str:
-    """A question without what no function has: operators of other engines, an end that says that tests are not meant,
-    which rank behind other files anyway, and all of a line of a log but its message.
+    """A question without an end that says that tests are not meant, which rank behind other files anyway, and of a line
+    of a log only its message.
 
-    >>> without_filters("parse a date (not in tests)"), without_filters("lang:go retry -path:test")
-    ('parse a date', 'retry')
+    >>> without_filters("parse a date (not in tests)"), without_filters("run without tests")
+    ('parse a date', 'run without tests')
     >>> without_filters('time=12:00 level=error msg="no such option" code=3')
     'no such option'
     """
-    if message := _LOG_MESSAGE.fullmatch(text.strip()):
+    if message := _LOG_MESSAGE.match(text.strip()):
         return message[1].replace('\\"', '"')
-    return _NOT_TESTS.sub("", _OPERATOR.sub("", text)).strip() or text
+    return _NOT_TESTS.sub("", text).strip() or text
 
 
 def without_kind(text: str) -> str:
@@ -275,15 +272,14 @@ def names_alone(text: str, languages: Iterable[str] = ()) -> list[str]:
 
     >>> names_alone("where is the `read_file` function defined?"), names_alone("read_file of class Store")
     (['read_file'], ['read_file', 'Store'])
-    >>> names_alone("retry method"), names_alone("open the editor"), names_alone("bug in read_file")
-    (['retry'], [], ['bug', 'read_file'])
+    >>> names_alone("function name"), names_alone("`retry` method"), names_alone("bug in read_file")
+    ([], ['retry'], ['bug', 'read_file'])
     """
-    names = [name for name in NAME_PATH.findall(text) if name.lower() not in {*_ABOUT_NAMES, *languages}]
-    words = re.findall(r"\w+", text.replace(" of ", " "))
-    beside = {word for pair in pairwise(words) for word in pair if not _DECLARES.isdisjoint(pair)}
-    of_names = len(words) > 1 and not re.search(r"[^\w\s.:#>/?'\"`()-]|\b\d", text)
-    of_names &= "`" in text or bool(query_symbols(text)) or not beside.isdisjoint(names)
-    return names if of_names and len(names) <= 2 else []
+    about = _ABOUT_NAMES.union(languages)
+    names = [name for name in NAME_PATH.findall(text) if name.lower() not in about]
+    if not 0 < len(names) <= 2 or " " not in text.strip() or re.search(r"[^\w\s.:#>/?'\"`()-]|\b\d", text):
+        return []
+    return names if any(f"`{name}`" in text for name in names) or query_symbols(text) else []
 
 
 def complains(text: str) -> bool:

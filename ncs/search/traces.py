@@ -47,7 +47,8 @@ _MENTION = re.compile(
     r"[`\"'(\[@]?(?:path:|file:|filename:)?(?=[\w-]{0,100}[./\\])([\w./\\-]{2,300})(?<!\.)[`\"')\].,;:#?]*(.*)"
 )
 """A word that may be a path: it has a dot or a slash."""
-_BEFORE_PATH = frozenset({"at", "file", "from", "in", "of", "the", "under", "within"})
+_BEFORE_PATH = frozenset({"at", "file", "in", "of", "the", "under", "within"})
+"""What tells a file by name alone from a thing that has one: `retry in core.py`, but not `generate main.go`."""
 _PACKAGE = re.compile(r"(?:^|[\s/])((?:\w{1,100}\.){1,30})[\w$]{1,200}\.[\w$<>]{1,200}\($")
 """Package, class and method before the file of a frame in Java; the package names the folders of the file."""
 _NAME = re.compile(r"\b[^\W\d]\w*")
@@ -133,7 +134,8 @@ class Files:
         kept, files, places = list[str](), list[int](), 0
         for word in text.split():
             match = _MENTION.fullmatch(word) if places < MAX_PLACES else None
-            here = self._named(match[1]) if match else []
+            is_place = match and (re.search(r"[/\\:`'\"(\[@]", word) or {*kept[-1:]} & _BEFORE_PATH)
+            here = self._named(match[1]) if match and is_place else []
             places += match is not None
             while here and kept and kept[-1].lower() in _BEFORE_PATH:
                 kept.pop()
@@ -150,7 +152,7 @@ class Files:
         if most := max(alike.values(), default=0):
             return [number for number, equal in alike.items() if equal == most]
         folder = f"/{'/'.join(parts)}/"
-        return [number for number, (_, place) in enumerate(self.places) if "/" in path and folder in f"/{place}"]
+        return [number for number, (_, place) in enumerate(self.places) if "/" in path[1:] and folder in f"/{place}"]
 
     def rows_of(self, trace: Trace, definitions: Definitions) -> Rows:
         """The distinct functions of a trace's frames (`_function_of`), innermost first."""

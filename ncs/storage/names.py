@@ -162,7 +162,7 @@ def query_symbols(text: str) -> list[Symbol]:
     >>> [(symbol.name, symbol.certain) for symbol in query_symbols("where is parseJson( called by Gson")]
     [('parseJson', True), ('Gson', False)]
     """
-    alone = len(_SEPARATOR.split(text.strip())) == 1
+    alone = len(_SEPARATOR.split(text.strip().strip("|,*"))) == 1
     symbols: dict[Symbol, None] = {}
     for match in NAME_PATH.finditer(text):
         names = _NAME.findall(match.group())

@@ -55,10 +55,10 @@ def test_pasted_lines_find_their_function_and_a_name_or_a_call_its_definition(
         ("terminate called after throwing an instance of 'std::system_error'\n  what():  no file (3)", "message", None),
         ("Uncaught TypeError: x.map(...) is not a function\n    items = x.map(y);", "message", None),
         ("fatal: ambiguous argument 'a == b': unknown revision; a != b", "message", None),
-        ("12:00:01,123 ERROR work: Error: Invalid value for '-n': 40 is not in the range 1<=x<=16.", "message", None),
         # code about errors
         ("error:\n  free(x);\n  return -1;", "code", None),
         ("except ValueError:\n    x = f(1)\n    y = 2", "code", None),
+        ("let error: Error? = nil; f(&error);", "code", None),
     ],
 )
 def test_the_kind_of_a_query_and_the_symbols_whose_definitions_it_asks_for(
@@ -117,13 +117,19 @@ def test_a_question_for_nothing_but_a_name_is_that_name(demo_index: Index, query
 
 
 @pytest.mark.parametrize(
-    "query", ["where is read_text_file used", "bug in read_text_file", "the read_file_text method"]
-)
+    "query",
+    [
+        "where is read_text_file used", "bug in read_text_file", "the read_file_text method", "run method",
+        "get the method run", "option `no_such` of run already defined", "`read_text_file` and run",
+    ],
+)  # fmt: skip
 def test_a_question_about_a_name_or_for_an_unknown_one_is_more_than_that_name(demo_index: Index, query: str) -> None:
     assert ask(demo_index, query, ranker="hybrid")["kind"] != "symbol"
 
 
-@pytest.mark.parametrize("query", ["read-text-file", "read text file function", "read_text_file|no_such_name"])
+@pytest.mark.parametrize(
+    "query", ["read-text-file", "read text file function", "read_text_file|no_such_name", "read_text_file,"]
+)
 def test_words_of_a_name_find_it_whatever_stands_between_them(demo_index: Index, query: str) -> None:
     hit = demo_index.search(query, 1)[0]
     assert hit.document.name == "read_text_file"
@@ -133,9 +139,8 @@ def test_words_of_a_name_find_it_whatever_stands_between_them(demo_index: Index,
 @pytest.mark.parametrize(
     "form",
     [
-        "{} (not in tests)", "{}, excluding test files", "{} without unit tests", "{} -test", "{} -path:test",
-        "lang:java {}", "repo:me/app type:symbol {}", '{{"level":"warn","n":3,"msg":"{}"}}',
-        'time="12:00:01" level=warn msg="{}" code=3',
+        "{} (not in tests)", "{}, excluding test files", "{}, without unit tests", "{} -test", "{} -path:test",
+        '{{"level":"warn","n":3,"msg":"{}"}}', 'time="12:00:01" level=warn msg="{}" code=3',
     ],
 )  # fmt: skip
 def test_filters_and_what_surrounds_the_message_of_a_log_are_no_words(demo_index: Index, form: str) -> None:
@@ -148,8 +153,11 @@ def test_filters_and_what_surrounds_the_message_of_a_log_are_no_words(demo_index
 
 @pytest.mark.parametrize(
     "query",
-    ["run the tests", "skip tests", "how are tests not run", "log(msg='a b', level=2)", "type: symbol", "-test"],
-)
+    [
+        "run the tests", "skip tests", "how are tests not run", "log(msg='a b', level=2)", "type:string schema",
+        "-test", "run without tests", "add the option --no-tests",
+    ],
+)  # fmt: skip
 def test_questions_about_tests_and_code_that_logs_are_whole(query: str) -> None:
     assert without_filters(query) == query
 

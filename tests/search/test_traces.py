@@ -9,7 +9,7 @@ import pytest
 
 from ncs.answer import ask
 from ncs.index import Index
-from ncs.search.question import MAX_QUERY, read_intent
+from ncs.search.question import MAX_QUERY, names_alone, read_intent, without_filters, without_kind
 from ncs.search.traces import read_trace
 from tests import gitrepo
 from tests.corpus import QUICK
@@ -149,9 +149,9 @@ def test_a_cause_ended_further_inside_than_what_it_caused(index: Index) -> None:
         ("opened by mode in /home/ana/src/things/other5.py", "src/things/other5.py"),
         ("path:six/src run with no plan", "six/src/main.rs"),
         ("run with no plan under two/src/", "two/src/main.rs"),
-        ("`main` in src/things/core.py", "src/things/core.py"),
+        ("`main` in src/things/core.py", "src/things/core.py"), ("`main` in `two/src/main.rs`", "two/src/main.rs"),
     ],
-)
+)  # fmt: skip
 def test_what_lies_in_the_file_or_folder_that_a_question_names_comes_first(index: Index, query: str, path: str) -> None:
     assert index.search(query, 1)[0].document.path == path
 
@@ -162,7 +162,13 @@ def test_a_name_in_a_file_is_found_there_and_is_no_typing_error(index: Index) ->
     assert answer["notes"] == []
 
 
-@pytest.mark.parametrize("query", ["opened and/or closed", "opened e.g. by other.py", "no such file: other5.py"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "opened and/or closed", "opened e.g. by other.py", "no such file: other5.py", "generate other5.py",
+        "main.rs logs", "opened at /src",
+    ],
+)  # fmt: skip
 def test_other_words_with_dots_and_slashes_and_paths_in_messages_are_no_places(index: Index, query: str) -> None:
     analysis = index.ranker("hybrid").rank(query, 1).analysis
     assert analysis is not None
@@ -229,8 +235,10 @@ def test_a_class_of_another_package_is_not_the_frames(index: Index) -> None:
         assert index.results(trace.format(package), 1).ranking.signals["frame"].max() == frame
 
 
-@pytest.mark.parametrize("text", ["a", "a.", "a.b:1 ", "a.b:1\n", "a.b.c(d.java:1", "'", "'a", "E   "])
-@pytest.mark.parametrize("read", [read_trace, read_intent])
+@pytest.mark.parametrize(
+    "text", ["a", "a.", "a.b:1 ", "a.b:1\n", "a.b.c(d.java:1", "'", "'a", "E   ", 'level= msg="abc"\n', " not in the "]
+)
+@pytest.mark.parametrize("read", [read_trace, read_intent, names_alone, without_filters, without_kind])
 def test_a_text_without_an_end_takes_no_more_than_its_length(read: Callable[[str], object], text: str) -> None:
     assert growth(lambda n: partial(read, text * n), MAX_QUERY // TIMES // len(text)) < GROWTH
 
