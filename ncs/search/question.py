@@ -110,6 +110,10 @@ _ENDING = re.compile(
 _WORD = re.compile(r"[^\W\d_]+")
 _ABOUT_NAMES = (_FRAME | _KINDS) - {"used"}
 """What a question says of a name that it asks for."""
+_DEFINITION = re.compile(
+    r"\s*(?:def|fn|func) |.*\b(?:definition|implementation) of |\s*where (?:is|are)\b.* defined\b", re.IGNORECASE
+)
+"""A question for a definition: a common word in it is a name, which none is in `class name` or `hash function`."""
 _KIND_WORD = re.compile(
     r"^\s*(?:the )?(?:class|def|function|method) | (?:class|definition|function|implementation|method)\W*\Z",
     re.IGNORECASE,
@@ -272,14 +276,15 @@ def names_alone(text: str, languages: Iterable[str] = ()) -> list[str]:
 
     >>> names_alone("where is the `read_file` function defined?"), names_alone("read_file of class Store")
     (['read_file'], ['read_file', 'Store'])
-    >>> names_alone("function name"), names_alone("`retry` method"), names_alone("bug in read_file")
+    >>> names_alone("function name"), names_alone("where is retry defined"), names_alone("bug in read_file")
     ([], ['retry'], ['bug', 'read_file'])
     """
     about = _ABOUT_NAMES.union(languages)
     names = [name for name in NAME_PATH.findall(text) if name.lower() not in about]
     if not 0 < len(names) <= 2 or " " not in text.strip() or re.search(r"[^\w\s.:#>/?'\"`()-]|\b\d", text):
         return []
-    return names if any(f"`{name}`" in text for name in names) or query_symbols(text) else []
+    is_name = _DEFINITION.match(text) or query_symbols(text) or any(f"`{name}`" in text for name in names)
+    return names if is_name else []
 
 
 def complains(text: str) -> bool:

@@ -130,8 +130,8 @@ class Files:
 
     def mentioned(self, text: str) -> tuple[Rows, str]:
         """The rows of the files and folders that a question names, and the rest of it: `retry` of
-        `retry in src/http/`."""
-        kept, files, places = list[str](), list[int](), 0
+        `retry in src/http/`. A question for more than a word keeps a file's name, which often says what is in it."""
+        kept, names_file, files, places = list[str](), False, list[int](), 0
         for word in text.split():
             match = _MENTION.fullmatch(word) if places < MAX_PLACES else None
             is_place = match and (re.search(r"[/\\:`'\"(\[@]", word) or {*kept[-1:]} & _BEFORE_PATH)
@@ -140,8 +140,9 @@ class Files:
             while here and kept and kept[-1].lower() in _BEFORE_PATH:
                 kept.pop()
             files += here
+            names_file |= bool(here) and "." in word
             kept += filter(None, [match[2] if match and here else word])
-        return np.flatnonzero(np.isin(self.numbers, files)), " ".join(kept)
+        return np.flatnonzero(np.isin(self.numbers, files)), text if names_file and len(kept) > 1 else " ".join(kept)
 
     def _named(self, path: str) -> list[int]:
         """The numbers of the files that a path names, or of all in the folder that it names."""

@@ -15,7 +15,16 @@ from ncs.errors import BadInput
 from ncs.index import UNKNOWN_WORDS, Index
 from ncs.learn.general import general_head
 from ncs.search.hybrid import Settings, Weights, of_kind
-from ncs.search.question import MAX_QUERY, Expansion, Kind, expand, read_intent, without_filters, without_request
+from ncs.search.question import (
+    MAX_QUERY,
+    Expansion,
+    Kind,
+    expand,
+    names_alone,
+    read_intent,
+    without_filters,
+    without_request,
+)
 from ncs.storage.postings import build
 from ncs.text.stems import stem, stem_all
 from ncs.types import FIELDS
@@ -117,14 +126,21 @@ def test_a_question_for_nothing_but_a_name_is_that_name(demo_index: Index, query
 
 
 @pytest.mark.parametrize(
-    "query",
-    [
-        "where is read_text_file used", "bug in read_text_file", "the read_file_text method", "run method",
-        "get the method run", "option `no_such` of run already defined", "`read_text_file` and run",
-    ],
-)  # fmt: skip
+    "query", ["where is read_text_file used", "bug in read_text_file", "the read_file_text method"]
+)
 def test_a_question_about_a_name_or_for_an_unknown_one_is_more_than_that_name(demo_index: Index, query: str) -> None:
     assert ask(demo_index, query, ranker="hybrid")["kind"] != "symbol"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "function name", "get class name", "hash function", "method arguments", "function is not defined",
+        "option `help` already defined", "size of class",
+    ],
+)  # fmt: skip
+def test_a_common_word_beside_the_word_for_a_kind_is_no_name(query: str) -> None:
+    assert names_alone(query) == []
 
 
 @pytest.mark.parametrize(
