@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -27,7 +28,6 @@ from ncs.search.phrases import lines_with
 from ncs.search.ranking import Ranking
 from ncs.search.traces import Trace, lines_of, read_trace
 from ncs.storage.filters import Filters
-from ncs.storage.names import NAME_PATH
 from ncs.storage.snapshot import FORMAT, PENDING
 from ncs.storage.trust import untrusted
 from ncs.storage.vectors import read_info
@@ -89,7 +89,7 @@ def ask(
     notes = [*cautions(index), *_notes(query, unknown, results, listing=listing)]
     if title:
         notes.append(messages.REPORT)
-    elif kind == "symbol" and len(text.split()) == 1 and query not in [text, *NAME_PATH.findall(text)]:
+    elif kind == "symbol" and len(text.split()) == 1 and not re.search(rf"(?<!\w){re.escape(query)}(?!\w)", text):
         notes.append(messages.RESPELLED.format(name=text, other=query))
     if listing and len(hits) == k < results.searched:
         notes.append(messages.FIRST_PLACES.format(total=results.searched))
