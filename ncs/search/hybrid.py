@@ -291,11 +291,11 @@ class HybridRanker(Ranker):
             frames = self._files.rows_of(trace, facts.definitions)
             frames = frames if allowed is None else frames[allowed[frames]]
             text = trace.message if len(frames) and trace.message else text
-        text, place = self._place(without_filters(text)) if not len(frames) else (text, frames)
+        text, place = self._place(without_filters(text)) if not len(frames) else (text, frames[:0])
         intent = read_intent(text, facts.languages)
         if intent.kind in ("how-to", "keywords", "message"):
-            text = self._asked_name(text) or without_request(text, facts.languages)
-            intent = read_intent(text, facts.languages)
+            rest = self._asked_name(text) or without_request(text, facts.languages)
+            text, intent = rest, read_intent(rest, facts.languages) if rest != text else intent
         if intent.kind == "symbol" and intent.symbols and not intent.phrases and (name := self._correct_name(intent)):
             text = text.replace(intent.symbols[0].name, name)
             intent = read_intent(text, facts.languages)
@@ -324,9 +324,11 @@ class HybridRanker(Ranker):
 
     def _place(self, text: str) -> tuple[str, Rows]:
         """The rest of a question, and the rows of the files of code that it names; messages name any files."""
+        if not re.search(r"[/\\]|\w\.[A-Za-z]", text):
+            return text, np.zeros(0, np.int64)
         kind, roles = read_intent(text.replace("`", "")).kind, self._facts.file_roles
         asks = kind in ("how-to", "keywords", "symbol") or _AT_PLACE.match(text)
-        if asks and re.search(r"[/\\]" if kind == "symbol" else r"[/\\]|\w\.[A-Za-z]", text):
+        if asks and (kind != "symbol" or re.search(r"[/\\]", text)):
             rows, rest = self._files.mentioned(text)
             rows = rows[roles.roles_of(rows) != SETTINGS]
             rows = rows if roles.sections is None else rows[~roles.sections[rows]]
@@ -414,7 +416,7 @@ class HybridRanker(Ranker):
         pools = [pool._replace(lexical=np.minimum(pool.lexical, best)).ordered(weights.meaning) for pool in pools]
         bases = [pool.base(weights.meaning) for pool in pools]
         evidence = signals.gather_evidence(facts, pools[0].rows, bases[0])
-        beside = map(signals.file_support, [files.files_of(pool.rows) for pool in pools], bases)
+        beside = [*map(signals.file_support, [files.files_of(pool.rows) for pool in pools], bases)]
         pool = Candidates(*map(np.concatenate, zip(*pools, strict=True)))
         rows, intent, idf = pool.rows, analysis.intent, analysis.idf
         is_section = np.zeros(len(rows), np.bool_) if files.sections is None else files.sections[rows]
@@ -454,7 +456,7 @@ class HybridRanker(Ranker):
             values["learnt"] = weights.head * pool.head
         values |= {
             "consensus": weights.consensus * consensus.gate * consensus.scores(facts.uses, rows),
-            "file": inside * (titles + weights.neighbours * np.concatenate(list(beside))),
+            "file": inside * (titles + weights.neighbours * np.concatenate(beside)),
             "name": weights.naming * (signals.NAME_SHARE + (1 - signals.NAME_SHARE) * inside) * directed,
             "definition": weights.definition * definition,
             "verbatim": settings.verbatim * verbatim,
